@@ -144,8 +144,7 @@ enum rvt_limits {
 	RVT_MAX_MCAST_QP = 128,
 	RVT_MAX_PKEYS = 16,
 	RVT_MAX_GIDS = 16,
-	RVT_MAX_FAST_REG_PAGES = 4096,
-	RVT_RESERVED_SEND = 1 /* extra send ring entries for local operations */
+	RVT_MAX_FAST_REG_PAGES = 4096
 };
 
 /* Messages longer than this many bytes are refused. */
@@ -421,7 +420,6 @@ struct rvt_qp_cap {
  * @port_num: SMI and GSI only
  * @sq_sig_all: every send completes with an entry
  * @user: a user's: posts run the engine at once, the receive ring is mapped
- * @has_event_handler: somebody listens to this QP's events
  * @rq_ring: user's receive ring (see rvt_core_qp_check_cap() for its size), or NULL
  */
 struct rvt_qp_init {
@@ -555,9 +553,7 @@ struct rvt_swqe {
 	uint32_t psn;
 	uint32_t lpsn;
 	uint32_t ssn;
-	uint16_t num_sge;
-	uint8_t reserved_op;
-	uint8_t done; /* a local operation executed when it was posted */
+	uint32_t num_sge;
 };
 
 /**
@@ -577,9 +573,12 @@ struct rvt_swqe *rvt_core_send_slot(struct rvt_core_qp *qp);
  * @sge: its pieces, @num_sge of them; not looked at if @num_sge is 0
  * @inline_data: RVT_SEND_INLINE: the bytes of all pieces in a row, else NULL
  *
+ * A user's keys are checked here; a kernel consumer's when the request is
+ * executed, because a REG_MR posted before it may be what makes them valid.
+ *
  * Locks: the producer lock (rvt_core_send_begin()).
  * Return: 0; -EINVAL (opcode for this QP, num_sge, key, length, inline too
- * long, AH of another PD); -ENOMEM (ring full). SPEC: InfiniBand 10.8.3.2.
+ * long, AH of another PD); -ENOMEM (ring full).
  */
 int rvt_post_one_wr(struct rvt_core_qp *qp, const struct rvt_sge *sge, uint32_t num_sge,
 		    const void *inline_data);

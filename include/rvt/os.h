@@ -37,6 +37,7 @@ extern "C" {
 enum rvt_os_lock_class {
 	RVT_LOCK_DEVICE, /* mutex: device tables (keys, QPNs, multicast, fabric) */
 	RVT_LOCK_PD, /* mutex: the list of QPs of a protection domain */
+	RVT_LOCK_QP_MODIFY, /* mutex: one modify or reset of a QP at a time */
 	RVT_LOCK_QP_R, /* mutex: responder state, and state changes */
 	RVT_LOCK_QP_SH, /* spin: producer side of the send ring */
 	RVT_LOCK_QP_S, /* spin: requester state, send engine */
