@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+# shellcheck shell=bash
+#
+# What the scripts share: where the tree and the caches are, and how they talk.
+# Source it: . "$(dirname "$0")/lib.sh"
+
+RVT_TREE=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+RVT_BUILD=$RVT_TREE/build
+RVT_CACHE=${RVT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/rvt}
+export RVT_TREE RVT_BUILD RVT_CACHE
+
+rvt_name=${0##*/}
+
+say()
+{
+	printf '%s: %s\n' "$rvt_name" "$*" >&2
+}
+
+die()
+{
+	printf '%s: %s\n' "$rvt_name" "$*" >&2
+	exit 1
+}
+
+# Run COMMAND with its output in a log file and a mark every ten seconds, so
+# that a person sees that it lives. The log is shown when it fails.
+quietly()
+{
+	local what=$1 log=$2 pid start=$SECONDS next=10
+
+	shift 2
+	mkdir -p "$(dirname "$log")"
+	"$@" </dev/null >"$log" 2>&1 &
+	pid=$!
+	while kill -0 "$pid" 2>/dev/null; do
+		read -r -t 0.2 <> <(:) || true
+		if [[ $((SECONDS - start)) -ge $next ]]; then
+			say "$what ... $((SECONDS - start)) s"
+			next=$((next + 10))
+		fi
+	done
+	if ! wait "$pid"; then
+		tail -n 40 "$log" >&2
+		say "$what failed; all of its output is in $log"
+		return 1
+	fi
+}
+
+# Write what a suite found for whoever called it: see scripts/check.
+report_result()
+{
+	if [[ -n ${RVT_RESULT:-} ]]; then
+		printf '%d %d %d\n' "$1" "$2" "${3:-0}" >"$RVT_RESULT"
+	fi
+}
