@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+#
+# The words a person types. What kbuild reads is in Kbuild; each word here is a
+# script in scripts/, which can be called by itself and says what it takes.
+
+.DEFAULT_GOAL := module
+.PHONY: module load unload demo check style format host kunit vm vm-newest shell clean distclean help
+
+module: ## build build/rvt.ko for the running kernel, or for KDIR=<build folder>
+	@set -e; folder=$$(scripts/build-module "$(or $(KDIR),running)"); \
+	cp "$$folder/rvt.ko" build/rvt.ko; \
+	echo "build/rvt.ko is ready. To load it, as root: make load"
+
+load: ## load build/rvt.ko into the running kernel
+	modprobe ib_uverbs
+	insmod build/rvt.ko
+	@rdma link 2>/dev/null || ls /sys/class/infiniband
+
+unload: ## unload it
+	rmmod rvt
+
+demo: ## show it in a virtual machine; on Debian 12, as root; installs what it needs
+	@scripts/demo
+
+check: ## run all tests; ends with "N passed, N failed"
+	@scripts/check
+
+style: ## check formatting, scripts and licence lines
+	@scripts/style
+
+format: ## format the C++ sources
+	@scripts/style --fix
+
+host: ## test the core as an ordinary program
+	@tests/host/run
+
+kunit: ## run the KUnit suites on User Mode Linux
+	@scripts/kunit-run um
+
+vm: ## run stock RDMA programs in a virtual machine, Debian 12
+	@scripts/vm bookworm device pingpong perftest kill
+
+vm-newest: ## the same, shorter, on Debian's newest kernel
+	@scripts/vm sid device pingpong
+
+shell: ## a shell in the virtual machine
+	@scripts/vm --shell bookworm
+
+clean: ## remove what was built in the tree
+	rm -rf build
+
+distclean: clean ## also remove cached root file systems and kernels
+	rm -rf "$${RVT_CACHE:-$${XDG_CACHE_HOME:-$$HOME/.cache}/rvt}"
+
+help: ## show this
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1 - \2/p' Makefile | \
+		awk '{ n = $$2; sub(/^ *make [a-z-]* - /, ""); printf "  make %-10s %s\n", n, $$0 }'
