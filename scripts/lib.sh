@@ -26,18 +26,14 @@ die()
 # that a person sees that it lives. The log is shown when it fails.
 quietly()
 {
-	local what=$1 log=$2 pid start=$SECONDS next=10
+	local what=$1 log=$2 pid start=$SECONDS
 
 	shift 2
 	mkdir -p "$(dirname "$log")"
 	"$@" </dev/null >"$log" 2>&1 &
 	pid=$!
-	while kill -0 "$pid" 2>/dev/null; do
-		read -r -t 0.2 <> <(:) || true
-		if [[ $((SECONDS - start)) -ge $next ]]; then
-			say "$what ... $((SECONDS - start)) s"
-			next=$((next + 10))
-		fi
+	until timeout 10 tail -s 0.2 --pid="$pid" -f /dev/null; do
+		say "$what ... $((SECONDS - start)) s"
 	done
 	if ! wait "$pid"; then
 		tail -n 40 "$log" >&2
