@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause */
+/* The suites of rvt_kunit.ko, in the order in which they run. */
+#ifndef RVT_KUNIT_SUITES_H
+#define RVT_KUNIT_SUITES_H
+
+#include <kunit/test.h>
+
+extern struct kunit_suite rvt_create_suite;
+extern struct kunit_suite rvt_modify_suite;
+extern struct kunit_suite rvt_query_suite;
+extern struct kunit_suite rvt_post_suite;
+extern struct kunit_suite rvt_ruc_suite;
+extern struct kunit_suite rvt_error_suite;
+extern struct kunit_suite rvt_rnr_suite;
+extern struct kunit_suite rvt_srq_suite;
+
+#define RVT_SUITES                                                             \
+	&rvt_create_suite, &rvt_modify_suite, &rvt_query_suite,                \
+		&rvt_post_suite, &rvt_ruc_suite, &rvt_error_suite,             \
+		&rvt_rnr_suite, &rvt_srq_suite
+
+#endif
