@@ -1,0 +1,667 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* Memory regions: ranges, rights, keys, fast registration, taking away. */
+#include "util.h"
+
+#include <deque>
+#include <set>
+
+namespace {
+
+class Regions : public testing::Test {
+protected:
+	World w;
+	std::pair<Qp *, Qp *> p = w.pair(RVT_QPT_RC);
+	Qp *a = p.first, *b = p.second;
+	Mr &local = w.add_mr(8192);
+
+	void again()
+	{
+		ASSERT_EQ(a->to(RVT_QPS_RESET), 0);
+		ASSERT_EQ(b->to(RVT_QPS_RESET), 0);
+		w.connect(*a, *b);
+		a->scq->poll_all();
+		a->rcq->poll_all();
+		b->rcq->poll_all();
+		b->scq->poll_all();
+	}
+	/* Does the responder allow it? Leaves the pair working. */
+	bool allowed(const Wr &wr, uint32_t refusal = RVT_WC_REM_ACCESS_ERR)
+	{
+		EXPECT_EQ(a->post(wr), 0);
+		auto wc = a->scq->poll();
+
+		if (!wc) {
+			ADD_FAILURE() << "no completion";
+			return false;
+		}
+		if (wc->status == RVT_WC_SUCCESS)
+			return true;
+		EXPECT_STREQ(status_name(wc->status), status_name(refusal));
+		expect_state(*a, RVT_QPS_ERR);
+		expect_state(*b, RVT_QPS_ERR);
+		again();
+		return false;
+	}
+};
+
+TEST_F(Regions, Case113_RemoteRangeAtTheEdges)
+{
+	const uint64_t top = ~0ull;
+
+	for (uint64_t iova : {uint64_t(0x10000), uint64_t(0x7f0000001234), top - 4095 - 4096 * 4,
+			      uint64_t(4096), uint64_t(1)}) {
+		Mr &mr = w.add_mr(4096, access_all, nullptr, iova);
+
+		SCOPED_TRACE(testing::Message() << std::hex << iova);
+		for (uint64_t at : {iova, iova + 1, iova + 4095, iova + 4088, iova + 4096,
+				    iova + 4097, iova - 1, iova - 8, top, top - 7, top - 15,
+				    uint64_t(0), iova + (1ull << 32), iova - 4096}) {
+			for (uint32_t n : {1u, 8u, 16u, 4096u, 4097u, 8192u}) {
+				SCOPED_TRACE(testing::Message() << std::hex << at << " + " << n);
+				bool inside = at >= iova && n <= 4096 && at - iova <= 4096 - n;
+
+				EXPECT_EQ(allowed(wr_write(1, {local.sge(0, n)}, at, mr.key)),
+					  inside);
+				EXPECT_EQ(allowed(wr_read(1, {local.sge(0, n)}, at, mr.key)),
+					  inside);
+				if (n == 8 && at % 8 == 0) {
+					EXPECT_EQ(allowed(wr_faa(1, local.sge(0, 8), at, mr.key,
+								 1)),
+						  inside);
+				}
+				/* The same for local access: refused when posted. */
+				EXPECT_EQ(a->post(wr_write(2, {{at, n, mr.key}}, local.iova,
+							   local.key)),
+					  inside ? 0 : einval);
+				a->scq->poll_all();
+			}
+		}
+		mr.destroy();
+	}
+}
+
+TEST_F(Regions, PublishRefusesNonsense)
+{
+	rvt_core_mr *mr;
+
+	ASSERT_EQ(rvt_core_mr_create(w.pd().raw, RVT_MR_MEM, 2, &mr), 0);
+	for (int i = 0; i < 2; i++)
+		rvt_core_mr_pages(mr)[i] = reinterpret_cast<uint64_t>(local.mem->page(i));
+	EXPECT_EQ(rvt_core_mr_publish(mr, 0x1000, 8193, 2, 12, access_all), einval);
+	EXPECT_EQ(rvt_core_mr_publish(mr, 0x1001, 8192, 2, 12, access_all), einval);
+	EXPECT_EQ(rvt_core_mr_publish(mr, 0x1fff, 4097 + 1, 2, 12, access_all), einval);
+	EXPECT_EQ(rvt_core_mr_publish(mr, 0x1000, 4097, 1, 12, access_all), einval);
+	EXPECT_EQ(rvt_core_mr_publish(mr, 0x1000, 4096, 3, 12, access_all), einval);
+	EXPECT_EQ(rvt_core_mr_publish(mr, ~0ull - 7, 16, 2, 12, access_all), einval);
+	EXPECT_EQ(rvt_core_mr_publish(mr, 0x1000, ~0ull, 2, 12, access_all), einval);
+	EXPECT_EQ(rvt_core_mr_publish(mr, 0xfff, ~0ull - 0x800, 2, 12, access_all), einval);
+	/* Nothing of this made it usable. */
+	EXPECT_EQ(a->post(wr_send(1, {{0x1000, 8, rvt_core_mr_key(mr)}})), einval);
+	EXPECT_EQ(rvt_core_mr_publish(mr, 0x1001, 8191, 2, 12, access_all), 0);
+	EXPECT_TRUE(allowed(wr_write(1, {local.sge(0, 8)}, 0x1001, rvt_core_mr_key(mr))));
+	rvt_core_mr_destroy(mr);
+}
+
+TEST_F(Regions, NotUsableBeforePublishAndAfterUnpublish)
+{
+	rvt_core_mr *mr;
+
+	ASSERT_EQ(rvt_core_mr_create(w.pd().raw, RVT_MR_MEM, 1, &mr), 0);
+	uint32_t key = rvt_core_mr_key(mr);
+
+	rvt_core_mr_pages(mr)[0] = reinterpret_cast<uint64_t>(local.mem->page(0));
+	EXPECT_FALSE(allowed(wr_write(1, {local.sge(0, 8)}, 0x5000, key)));
+	ASSERT_EQ(rvt_core_mr_publish(mr, 0x5000, 4096, 1, 12, access_all), 0);
+	EXPECT_TRUE(allowed(wr_write(1, {local.sge(0, 8)}, 0x5000, key)));
+	rvt_core_mr_unpublish(mr);
+	expect_state(*a, RVT_QPS_RTS);
+	EXPECT_FALSE(allowed(wr_write(1, {local.sge(0, 8)}, 0x5000, key)));
+	EXPECT_EQ(a->post(wr_send(1, {{0x5000, 8, key}})), einval);
+	/* rereg_mr: other address, other rights, other length. */
+	ASSERT_EQ(rvt_core_mr_publish(mr, 0x9000, 100, 1, 12, RVT_ACCESS_REMOTE_READ), 0);
+	EXPECT_EQ(rvt_core_mr_key(mr), key);
+	EXPECT_FALSE(allowed(wr_read(1, {local.sge(0, 8)}, 0x5000, key)));
+	EXPECT_TRUE(allowed(wr_read(1, {local.sge(0, 8)}, 0x9000, key)));
+	EXPECT_FALSE(allowed(wr_write(1, {local.sge(0, 8)}, 0x9000, key)));
+	EXPECT_FALSE(allowed(wr_read(1, {local.sge(0, 8)}, 0x9000 + 93, key)));
+	rvt_core_mr_destroy(mr);
+}
+
+TEST_F(Regions, ReregisterToAnotherPdAndAnotherPageList)
+{
+	Pd &other = w.add_pd();
+	auto [c, d] = w.pair(RVT_QPT_RC, {.pd = &other}, {.pd = &other});
+	Mr &far = w.add_mr(64, access_all, &other);
+	Mr &mr = w.add_mr(4096);
+
+	(void)d;
+	EXPECT_TRUE(allowed(wr_write(1, {local.sge(0, 8)}, mr.iova, mr.key)));
+	rvt_core_mr_unpublish(mr.raw);
+	rvt_core_mr_set_pd(mr.raw, other.raw);
+	ASSERT_EQ(rvt_core_mr_set_max_pages(mr.raw, 3), 0);
+	Mem &mem = w.add_mem(3 * 4096);
+	for (int i = 0; i < 3; i++)
+		rvt_core_mr_pages(mr.raw)[i] = reinterpret_cast<uint64_t>(mem.page(i));
+	ASSERT_EQ(rvt_core_mr_publish(mr.raw, 0x770000, 3 * 4096, 3, 12, access_all), 0);
+	EXPECT_FALSE(allowed(wr_write(1, {local.sge(0, 8)}, 0x770000, mr.key)));
+	far.write(0, "otherpd!");
+	ASSERT_EQ(c->post(wr_write(1, {far.sge(0, 8)}, 0x770000 + 8190, mr.key)), 0);
+	expect_wc(*c->scq, {.id = 1});
+	EXPECT_EQ(mem.read(8190, 8), "otherpd!");
+	w.m.fail_allocation(1);
+	rvt_core_mr_unpublish(mr.raw);
+	EXPECT_EQ(rvt_core_mr_set_max_pages(mr.raw, 500), enomem);
+	ASSERT_EQ(rvt_core_mr_publish(mr.raw, 0x770000, 3 * 4096, 3, 12, access_all), 0);
+	ASSERT_EQ(c->post(wr_write(2, {far.sge(0, 8)}, 0x770000, mr.key)), 0);
+	expect_wc(*c->scq, {.id = 2});
+}
+
+TEST_F(Regions, Case114_EveryCombinationOfRights)
+{
+	for (uint32_t access = 0; access < 16; access++) {
+		SCOPED_TRACE(access);
+		Mr &mr = w.add_mr(64, access);
+		bool lw = access & RVT_ACCESS_LOCAL_WRITE;
+
+		EXPECT_EQ(allowed(wr_write(1, {local.sge(0, 8)}, mr.iova, mr.key)),
+			  (access & RVT_ACCESS_REMOTE_WRITE) != 0);
+		EXPECT_EQ(allowed(wr_read(1, {local.sge(0, 8)}, mr.iova, mr.key)),
+			  (access & RVT_ACCESS_REMOTE_READ) != 0);
+		EXPECT_EQ(allowed(wr_faa(1, local.sge(0, 8), mr.iova, mr.key, 1)),
+			  (access & RVT_ACCESS_REMOTE_ATOMIC) != 0);
+		EXPECT_EQ(allowed(wr_cas(1, local.sge(0, 8), mr.iova, mr.key, 1, 1)),
+			  (access & RVT_ACCESS_REMOTE_ATOMIC) != 0);
+		EXPECT_EQ(a->post(wr_read(1, {mr.sge(0, 8)}, local.iova, local.key)),
+			  lw ? 0 : einval);
+		EXPECT_EQ(a->post(wr_write(1, {mr.sge(0, 8)}, local.iova, local.key)), 0);
+		a->scq->poll_all();
+		/* As a receive buffer. */
+		ASSERT_EQ(b->recv(5, {mr.sge(0, 8)}), 0);
+		ASSERT_EQ(a->post(wr_send(6, {local.sge(0, 8)})), 0);
+		if (lw) {
+			expect_wc(*a->scq, {.id = 6});
+			expect_wc(*b->rcq, {.id = 5});
+		} else {
+			expect_wc(*a->scq, {.id = 6, .status = RVT_WC_REM_OP_ERR});
+			expect_wc(*b->rcq, {.id = 5, .status = RVT_WC_LOC_PROT_ERR});
+			again();
+		}
+		mr.destroy();
+	}
+}
+
+TEST_F(Regions, Case136_RightsOfTheQueuePair)
+{
+	Mr &mr = w.add_mr(64);
+
+	for (uint32_t access = 0; access < 16; access += 2) {
+		SCOPED_TRACE(access);
+		b->attr.access_flags = access;
+		again();
+		EXPECT_EQ(b->query().access_flags, access);
+		EXPECT_EQ(allowed(wr_write(1, {local.sge(0, 8)}, mr.iova, mr.key),
+				  RVT_WC_REM_INV_REQ_ERR),
+			  (access & RVT_ACCESS_REMOTE_WRITE) != 0);
+		EXPECT_EQ(allowed(wr_read(1, {local.sge(0, 8)}, mr.iova, mr.key),
+				  RVT_WC_REM_INV_REQ_ERR),
+			  (access & RVT_ACCESS_REMOTE_READ) != 0);
+		EXPECT_EQ(allowed(wr_faa(1, local.sge(0, 8), mr.iova, mr.key, 1),
+				  RVT_WC_REM_INV_REQ_ERR),
+			  (access & RVT_ACCESS_REMOTE_ATOMIC) != 0);
+	}
+}
+
+TEST_F(Regions, Case116_KeysOfAnotherPd)
+{
+	Pd &other = w.add_pd();
+	Mr &foreign = w.add_mr(64, access_all, &other);
+
+	EXPECT_EQ(a->post(wr_send(1, {foreign.sge()})), einval);
+	EXPECT_FALSE(allowed(wr_write(1, {local.sge(0, 8)}, foreign.iova, foreign.key)));
+	EXPECT_FALSE(allowed(wr_read(1, {local.sge(0, 8)}, foreign.iova, foreign.key)));
+	EXPECT_FALSE(allowed(wr_faa(1, local.sge(0, 8), foreign.iova, foreign.key, 1)));
+	ASSERT_EQ(b->recv(5, {foreign.sge()}), 0);
+	ASSERT_EQ(a->post(wr_send(6, {local.sge(0, 8)})), 0);
+	expect_wc(*a->scq, {.id = 6, .status = RVT_WC_REM_OP_ERR});
+	expect_wc(*b->rcq, {.id = 5, .status = RVT_WC_LOC_PROT_ERR, .opcode = RVT_WC_RECV});
+}
+
+TEST_F(Regions, Case116_AnSrqsBuffersAreOfItsOwnPd)
+{
+	Pd &other = w.add_pd();
+	Srq &srq = w.add_srq(8, 2, 0, &other);
+	auto [c, d] = w.pair(RVT_QPT_RC, {}, {.srq = &srq});
+	Mr &of_srq = w.add_mr(64, access_all, &other), &of_qp = w.add_mr(64);
+
+	ASSERT_EQ(srq.recv(1, {of_srq.sge()}), 0);
+	ASSERT_EQ(c->post(wr_send(2, {local.sge(0, 8)})), 0);
+	expect_wc(*c->scq, {.id = 2});
+	expect_wc(*d->rcq, {.id = 1});
+	ASSERT_EQ(srq.recv(3, {of_qp.sge()}), 0);
+	ASSERT_EQ(c->post(wr_send(4, {local.sge(0, 8)})), 0);
+	expect_wc(*c->scq, {.id = 4, .status = RVT_WC_REM_OP_ERR});
+	expect_wc(*d->rcq, {.id = 3, .status = RVT_WC_LOC_PROT_ERR});
+}
+
+TEST_F(Regions, Case118_KeysAreUniqueAndNeverZero)
+{
+	std::set<uint32_t> live;
+	std::deque<rvt_core_mr *> mrs;
+	const int rounds = getenv("RVT_NIGHTLY") ? 1 << 19 : 20000;
+
+	for (int i = 0; i < rounds; i++) {
+		rvt_core_mr *mr;
+
+		ASSERT_EQ(rvt_core_mr_create(w.pd().raw, RVT_MR_MEM, 1, &mr), 0);
+		ASSERT_NE(rvt_core_mr_key(mr), 0u);
+		ASSERT_TRUE(live.insert(rvt_core_mr_key(mr)).second);
+		mrs.push_back(mr);
+		if (mrs.size() > 5) {
+			live.erase(rvt_core_mr_key(mrs.front()));
+			rvt_core_mr_destroy(mrs.front());
+			mrs.pop_front();
+		}
+	}
+	for (rvt_core_mr *mr : mrs)
+		rvt_core_mr_destroy(mr);
+}
+
+TEST_F(Regions, Case119_AnOldKeyDoesNotComeBackSoon)
+{
+	Mr &first = w.add_mr(64);
+	uint32_t old = first.key;
+
+	first.destroy();
+	EXPECT_EQ(a->post(wr_send(1, {{first.iova, 8, old}})), einval);
+	EXPECT_FALSE(allowed(wr_write(1, {local.sge(0, 8)}, first.iova, old)));
+	for (int i = 0; i < 5000; i++) {
+		rvt_core_mr *mr;
+
+		ASSERT_EQ(rvt_core_mr_create(w.pd().raw, RVT_MR_MEM, 1, &mr), 0);
+		ASSERT_NE(rvt_core_mr_key(mr), old);
+		rvt_core_mr_destroy(mr);
+	}
+	Mr &second = w.add_mr(64, access_all, nullptr, first.iova);
+	EXPECT_FALSE(allowed(wr_write(1, {local.sge(0, 8)}, second.iova, old)));
+	for (unsigned int bit = 0; bit < 32; bit++)
+		EXPECT_FALSE(allowed(wr_write(1, {local.sge(0, 8)}, second.iova,
+					      second.key ^ (1u << bit))));
+}
+
+TEST_F(Regions, Case128_PagesOfAnySize)
+{
+	for (uint32_t shift : {7u, 9u, 12u, 13u, 16u, 20u}) {
+		SCOPED_TRACE(shift);
+		const size_t size = size_t(1) << shift;
+		std::vector<std::unique_ptr<uint8_t, decltype(&free)>> pages;
+		rvt_core_mr *mr;
+		constexpr uint32_t n = 5;
+
+		ASSERT_EQ(rvt_core_mr_create(w.pd().raw, RVT_MR_MEM, n, &mr), 0);
+		for (uint32_t i = 0; i < n; i++) {
+			void *mem;
+
+			ASSERT_EQ(posix_memalign(&mem, size < 4096 ? 4096 : size, size), 0);
+			memset(mem, 0, size);
+			pages.emplace_back(static_cast<uint8_t *>(mem), &free);
+		}
+		for (uint32_t i = 0; i < n; i++)
+			rvt_core_mr_pages(mr)[i] =
+				reinterpret_cast<uint64_t>(pages[(i * 3) % n].get());
+		uint64_t iova = 0x40000000 + 5;
+		uint64_t length = n * size - 5;
+
+		ASSERT_EQ(rvt_core_mr_publish(mr, iova, length, n, shift, access_all), 0);
+		uint32_t chunk = 100;
+
+		for (uint64_t at = 0; at + chunk <= length; at += size / 2 - 3) {
+			std::string text = pattern(chunk, static_cast<unsigned int>(at));
+
+			local.write(0, text);
+			ASSERT_EQ(a->post(wr_write(1, {local.sge(0, chunk)}, iova + at,
+						   rvt_core_mr_key(mr))),
+				  0);
+			expect_wc(*a->scq, {.id = 1});
+			for (uint32_t i = 0; i < chunk; i++) {
+				uint64_t pos = 5 + at + i;
+
+				ASSERT_EQ(pages[(pos >> shift) * 3 % n].get()[pos & (size - 1)],
+					  static_cast<uint8_t>(text[i]));
+			}
+		}
+		EXPECT_FALSE(allowed(wr_write(1, {local.sge(0, 8)}, iova + length - 7,
+					      rvt_core_mr_key(mr))));
+		rvt_core_mr_destroy(mr);
+	}
+}
+
+/* --- taking memory away ------------------------------------------------------------- */
+
+TEST_F(Regions, DestroyWhileASendWaits)
+{
+	Mr &mr = w.add_mr(64);
+
+	b->attr.min_rnr_timer = 31;
+	again();
+	ASSERT_EQ(a->post(wr_send(1, {local.sge(0, 8)})), 0); /* waits: RNR */
+	ASSERT_EQ(a->post(wr_send(2, {mr.sge(0, 8)})), 0);
+	ASSERT_EQ(a->post(wr_send(3, {local.sge(0, 8)})), 0);
+	w.m.settle();
+	mr.destroy();
+	expect_state(*a, RVT_QPS_ERR);
+	for (uint64_t id : {1, 2, 3}) {
+		auto wc = a->scq->poll();
+
+		ASSERT_TRUE(wc);
+		EXPECT_EQ(wc->wr_id, id);
+		EXPECT_NE(wc->status, uint32_t(RVT_WC_SUCCESS));
+	}
+	expect_none(*a->scq);
+	expect_state(*b, RVT_QPS_RTS);
+	w.m.advance(10 * sim::second);
+	expect_none(*a->scq);
+}
+
+TEST_F(Regions, DestroyOfMemoryThatNobodyUses)
+{
+	Mr &mr = w.add_mr(64);
+
+	ASSERT_EQ(a->post(wr_write(1, {mr.sge()}, mr.iova, mr.key)), 0);
+	expect_wc(*a->scq, {.id = 1});
+	mr.destroy();
+	expect_state(*a, RVT_QPS_RTS);
+	expect_works(*a, *b);
+}
+
+TEST_F(Regions, QueuePairsOfAnotherPdAreLeftAlone)
+{
+	Pd &other = w.add_pd();
+	Mr &mr = w.add_mr(64, access_all, &other);
+
+	ASSERT_EQ(a->post(wr_send(1, {local.sge(0, 8)})), 0); /* waits */
+	mr.destroy();
+	expect_state(*a, RVT_QPS_RTS);
+}
+
+TEST_F(Regions, AReceiveWhoseMemoryIsGone)
+{
+	Mr &mr = w.add_mr(64);
+
+	ASSERT_EQ(b->recv(1, {mr.sge()}), 0);
+	mr.destroy();
+	ASSERT_EQ(a->post(wr_send(2, {local.sge(0, 8)})), 0);
+	expect_wc(*a->scq, {.id = 2, .status = RVT_WC_REM_OP_ERR});
+	expect_wc(*b->rcq, {.id = 1, .status = RVT_WC_LOC_PROT_ERR});
+	expect_state(*b, RVT_QPS_ERR);
+}
+
+/* --- the kernel's regions -------------------------------------------------------------- */
+
+class KernelRegions : public testing::Test {
+protected:
+	World w{false};
+	std::pair<Qp *, Qp *> p = w.pair(RVT_QPT_RC);
+	Qp *a = p.first, *b = p.second;
+	Mr &local = w.add_mr(8192);
+	Mr &fast = w.add_fast_mr(8192);
+
+	void again()
+	{
+		ASSERT_EQ(a->to(RVT_QPS_RESET), 0);
+		ASSERT_EQ(b->to(RVT_QPS_RESET), 0);
+		w.connect(*a, *b);
+		for (Cq *cq : {a->scq, a->rcq, b->scq, b->rcq})
+			cq->poll_all();
+	}
+	bool usable(uint32_t key)
+	{
+		EXPECT_EQ(a->post(wr_write(77, {local.sge(0, 8)}, fast.iova, key)), 0);
+		auto wc = a->scq->poll();
+
+		if (wc && wc->status == RVT_WC_SUCCESS)
+			return true;
+		EXPECT_TRUE(wc && wc->status == RVT_WC_REM_ACCESS_ERR);
+		again();
+		return false;
+	}
+};
+
+TEST_F(KernelRegions, DmaRegionAndKeyZero)
+{
+	rvt_core_mr *mr;
+	alignas(8) char here[64] = "some kernel memory";
+	alignas(8) char there[64] = {};
+
+	ASSERT_EQ(rvt_core_mr_create(w.pd().raw, RVT_MR_DMA, 0, &mr), 0);
+	ASSERT_EQ(rvt_core_mr_publish(mr, 0, ~0ull, 0, 12, access_all), 0);
+	uint32_t key = rvt_core_mr_key(mr);
+	auto va = [](void *mem) { return reinterpret_cast<uint64_t>(mem); };
+
+	ASSERT_EQ(a->post(wr_write(1, {{va(here), 64, key}}, va(there), key)), 0);
+	expect_wc(*a->scq, {.id = 1});
+	EXPECT_STREQ(there, "some kernel memory");
+	memset(there, 0, sizeof(there));
+	ASSERT_EQ(b->recv(2, {{va(there), 64, 0}}), 0);
+	ASSERT_EQ(a->post(wr_send(3, {{va(here), 64, 0}})), 0);
+	expect_wc(*a->scq, {.id = 3});
+	EXPECT_STREQ(there, "some kernel memory");
+	rvt_core_mr_destroy(mr);
+}
+
+TEST_F(KernelRegions, UsersGetNeitherDmaNorKeyZero)
+{
+	Pd &user = w.add_pd(w.dev(), true);
+	rvt_core_mr *mr = nullptr;
+
+	EXPECT_LT(rvt_core_mr_create(user.raw, RVT_MR_DMA, 0, &mr), 0);
+	w.user = true;
+	auto [c, d] = w.pair(RVT_QPT_RC, {.pd = &user}, {.pd = &user});
+	Mr &mine = w.add_mr(64, access_all, &user);
+
+	EXPECT_EQ(c->post(wr_write(1, {{mine.iova, 8, 0}}, mine.iova, mine.key)), einval);
+	ASSERT_EQ(c->post(wr_write(1, {mine.sge(0, 8)}, mine.iova, 0)), 0);
+	expect_wc(*c->scq, {.id = 1, .status = RVT_WC_REM_ACCESS_ERR});
+	(void)d;
+}
+
+TEST_F(KernelRegions, Case112_UsersGetNoFastRegistration)
+{
+	Pd &user = w.add_pd(w.dev(), true);
+
+	w.user = true;
+	auto [c, d] = w.pair(RVT_QPT_RC, {.pd = &user}, {.pd = &user});
+
+	(void)d;
+	EXPECT_EQ(c->post(wr_reg(1, fast.raw, fast.key, access_all)), einval);
+	EXPECT_EQ(c->post(wr_local_inv(1, fast.key)), einval);
+	expect_none(*c->scq);
+	w.user = false;
+}
+
+TEST_F(KernelRegions, RegUseInvalidate)
+{
+	EXPECT_FALSE(usable(fast.key));
+	ASSERT_EQ(b->post(wr_reg(1, fast.raw, fast.key, access_all)), 0);
+	expect_wc(*b->scq, {.id = 1, .opcode = RVT_WC_REG_MR});
+	local.write(0, "fastreg!");
+	EXPECT_TRUE(usable(fast.key));
+	EXPECT_EQ(fast.read(0, 8), "fastreg!");
+	ASSERT_EQ(b->post(wr_local_inv(2, fast.key)), 0);
+	expect_wc(*b->scq, {.id = 2, .opcode = RVT_WC_LOCAL_INV});
+	EXPECT_FALSE(usable(fast.key));
+	/* And again. */
+	ASSERT_EQ(b->post(wr_reg(3, fast.raw, fast.key, access_all)), 0);
+	expect_wc(*b->scq, {.id = 3});
+	EXPECT_TRUE(usable(fast.key));
+}
+
+TEST_F(KernelRegions, Case122_KeyComesFromTheRequest)
+{
+	uint32_t key = (fast.key & ~0xffu) | ((fast.key + 1) & 0xff);
+
+	ASSERT_EQ(b->post(wr_reg(1, fast.raw, key, access_all)), 0);
+	expect_wc(*b->scq, {.id = 1});
+	EXPECT_TRUE(usable(key));
+	EXPECT_FALSE(usable(fast.key));
+	EXPECT_TRUE(usable(key));
+	EXPECT_EQ(rvt_core_mr_key(fast.raw), key);
+	EXPECT_NE(b->post(wr_reg(2, fast.raw, key ^ 0x10000, access_all)), 0);
+	EXPECT_TRUE(usable(key));
+}
+
+TEST_F(KernelRegions, RightsComeFromTheRequest)
+{
+	ASSERT_EQ(b->post(wr_reg(1, fast.raw, fast.key, RVT_ACCESS_REMOTE_READ)), 0);
+	expect_wc(*b->scq, {.id = 1});
+	EXPECT_FALSE(usable(fast.key));
+	ASSERT_EQ(a->post(wr_read(1, {local.sge(0, 8)}, fast.iova, fast.key)), 0);
+	expect_wc(*a->scq, {.id = 1});
+}
+
+TEST_F(KernelRegions, RegRefusesOtherRegions)
+{
+	Pd &other = w.add_pd();
+	Mr &foreign = w.add_fast_mr(4096, &other);
+
+	EXPECT_NE(b->post(wr_reg(1, foreign.raw, foreign.key, access_all)), 0);
+	EXPECT_NE(b->post(wr_reg(1, local.raw, local.key, access_all)), 0);
+	expect_none(*b->scq);
+	expect_state(*b, RVT_QPS_RTS);
+}
+
+TEST_F(KernelRegions, UnsignalledRegAndInvLeaveNothing)
+{
+	for (int i = 0; i < 100; i++) {
+		ASSERT_EQ(b->post(wr_reg(1, fast.raw, fast.key, access_all, 0)), 0) << i;
+		ASSERT_EQ(b->post(wr_local_inv(2, fast.key, 0)), 0) << i;
+		w.m.settle();
+	}
+	expect_none(*b->scq);
+	ASSERT_EQ(b->post(wr_reg(3, fast.raw, fast.key, access_all)), 0);
+	expect_wc(*b->scq, {.id = 3});
+}
+
+TEST_F(KernelRegions, Case022_LocalOperationsNeedNoPeer)
+{
+	b->destroy();
+	ASSERT_EQ(a->post(wr_reg(1, fast.raw, fast.key, access_all)), 0);
+	ASSERT_EQ(a->post(wr_local_inv(2, fast.key)), 0);
+	expect_run(*a->scq, {1, 2}, RVT_WC_SUCCESS);
+}
+
+TEST_F(KernelRegions, Case022_RegAfterInvOfOneKeyKeepsTheOrder)
+{
+	size_t posted;
+	uint32_t key = (fast.key & ~0xffu) | ((fast.key + 7) & 0xff);
+
+	ASSERT_EQ(b->post(wr_reg(1, fast.raw, fast.key, access_all)), 0);
+	ASSERT_EQ(b->post({wr_local_inv(2, fast.key, RVT_SEND_SIGNALED | RVT_SEND_FENCE),
+			   wr_reg(3, fast.raw, key, access_all)},
+			  &posted),
+		  0);
+	expect_run(*b->scq, {1, 2, 3}, RVT_WC_SUCCESS);
+	EXPECT_TRUE(usable(key));
+	EXPECT_FALSE(usable(fast.key));
+}
+
+TEST_F(KernelRegions, Case123_LocalInvalidateOfTheWrongThing)
+{
+	ASSERT_EQ(b->post(wr_reg(1, fast.raw, fast.key, access_all)), 0);
+	expect_wc(*b->scq, {.id = 1});
+	for (uint32_t key : {0u, local.key, fast.key ^ 1, fast.key ^ 0x1000000, ~0u}) {
+		SCOPED_TRACE(key);
+		int rc = b->post(wr_local_inv(2, key));
+
+		if (rc == 0) {
+			auto wc = b->scq->poll();
+
+			ASSERT_TRUE(wc);
+			EXPECT_NE(wc->status, uint32_t(RVT_WC_SUCCESS));
+			expect_state(*b, RVT_QPS_ERR);
+		} else {
+			EXPECT_EQ(rc, einval);
+			expect_none(*b->scq);
+		}
+		again();
+		EXPECT_TRUE(usable(fast.key));
+	}
+}
+
+TEST_F(KernelRegions, Case124_SendWithInvalidate)
+{
+	ASSERT_EQ(b->post(wr_reg(1, fast.raw, fast.key, access_all)), 0);
+	expect_wc(*b->scq, {.id = 1});
+	ASSERT_EQ(b->recv(2, {local.sge(100, 50)}), 0);
+	ASSERT_EQ(a->post(wr_send_inv(3, {local.sge(0, 8)}, fast.key)), 0);
+	expect_wc(*a->scq, {.id = 3, .opcode = RVT_WC_SEND, .byte_len = 8});
+	expect_wc(*b->rcq, {.id = 2, .opcode = RVT_WC_RECV, .byte_len = 8,
+			    .flags = RVT_WC_WITH_INV, .imm = fast.key});
+	EXPECT_FALSE(usable(fast.key));
+}
+
+TEST_F(KernelRegions, Case178_SendWithInvalidateOfTheWrongKey)
+{
+	ASSERT_EQ(b->post(wr_reg(1, fast.raw, fast.key, access_all)), 0);
+	expect_wc(*b->scq, {.id = 1});
+	for (uint32_t key : {0u, local.key, fast.key ^ 1, fast.key ^ 0x1000000, ~0u}) {
+		SCOPED_TRACE(key);
+		ASSERT_EQ(b->recv(2, {local.sge(100, 50)}), 0);
+		ASSERT_EQ(a->post(wr_send_inv(3, {local.sge(0, 8)}, key)), 0);
+		auto wc = a->scq->poll();
+
+		ASSERT_TRUE(wc);
+		EXPECT_TRUE(wc->status == RVT_WC_REM_ACCESS_ERR || wc->status == RVT_WC_REM_OP_ERR)
+			<< status_name(wc->status);
+		wc = b->rcq->poll();
+		ASSERT_TRUE(wc);
+		EXPECT_EQ(wc->wr_id, 2u);
+		EXPECT_NE(wc->status, uint32_t(RVT_WC_SUCCESS));
+		EXPECT_EQ(wc->wc_flags & RVT_WC_WITH_INV, 0u);
+		expect_none(*b->rcq);
+		expect_state(*a, RVT_QPS_ERR);
+		expect_state(*b, RVT_QPS_ERR);
+		again();
+		EXPECT_TRUE(usable(fast.key));
+	}
+}
+
+TEST_F(KernelRegions, DestroyOfAValidFastRegion)
+{
+	ASSERT_EQ(b->post(wr_reg(1, fast.raw, fast.key, access_all)), 0);
+	expect_wc(*b->scq, {.id = 1});
+	EXPECT_TRUE(usable(fast.key));
+	uint32_t key = fast.key;
+
+	fast.destroy();
+	EXPECT_FALSE(usable(key));
+}
+
+TEST_F(KernelRegions, InvalidateWhileASendFromItWaits)
+{
+	ASSERT_EQ(a->post(wr_reg(1, fast.raw, fast.key, access_all)), 0);
+	expect_wc(*a->scq, {.id = 1});
+	ASSERT_EQ(a->post(wr_send(2, {fast.sge(0, 8)})), 0); /* waits: RNR */
+	w.m.settle();
+	fast.destroy();
+	expect_state(*a, RVT_QPS_ERR);
+	auto wc = a->scq->poll();
+	ASSERT_TRUE(wc);
+	EXPECT_EQ(wc->wr_id, 2u);
+	EXPECT_NE(wc->status, uint32_t(RVT_WC_SUCCESS));
+	expect_none(*a->scq);
+}
+
+TEST_F(KernelRegions, LimitsAndBadArguments)
+{
+	rvt_core_mr *mr = nullptr;
+
+	EXPECT_EQ(rvt_core_mr_map(fast.raw, 0x1000, 8193, 2, 12), einval);
+	EXPECT_EQ(rvt_core_mr_map(fast.raw, ~0ull - 100, 8192, 2, 12), einval);
+	EXPECT_EQ(rvt_core_mr_map(fast.raw, fast.iova, 8192, 3, 12), einval);
+	EXPECT_EQ(rvt_core_mr_create(w.pd().raw, RVT_MR_FAST, RVT_MAX_FAST_REG_PAGES + 1, &mr),
+		  einval);
+	ASSERT_EQ(rvt_core_mr_create(w.pd().raw, RVT_MR_FAST, RVT_MAX_FAST_REG_PAGES, &mr), 0);
+	rvt_core_mr_destroy(mr);
+}
+
+} // namespace
