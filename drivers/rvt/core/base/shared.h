@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//
+// Access to indices that another party writes at the same time: user space
+// through a mapping, or another CPU.
+#ifndef RVT_BASE_SHARED_H
+#define RVT_BASE_SHARED_H
+
+#include <atomic>
+#include <cstdint>
+
+namespace rvt
+{
+
+inline uint32_t load_acquire(uint32_t &shared)
+{
+	return std::atomic_ref<uint32_t>(shared).load(std::memory_order_acquire);
+}
+
+inline void store_release(uint32_t &shared, uint32_t value)
+{
+	std::atomic_ref<uint32_t>(shared).store(value, std::memory_order_release);
+}
+
+// One of a limited number of objects: taken by the constructor, given back
+// unless kept.
+class CountedSlot
+{
+public:
+	CountedSlot(std::atomic<uint32_t> &count, uint32_t limit) : count_(count)
+	{
+		taken_ = count_.fetch_add(1) < limit;
+		if (!taken_)
+			count_.fetch_sub(1);
+	}
+	~CountedSlot()
+	{
+		if (taken_)
+			count_.fetch_sub(1);
+	}
+	CountedSlot(const CountedSlot &) = delete;
+	CountedSlot &operator=(const CountedSlot &) = delete;
+
+	explicit operator bool() const { return taken_; }
+	void keep() { taken_ = false; }
+
+private:
+	std::atomic<uint32_t> &count_;
+	bool taken_;
+};
+
+} // namespace rvt
+
+#endif

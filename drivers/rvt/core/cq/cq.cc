@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//
+// Completion queues: entering, polling, arming, resizing, and core.h's face
+// of them.
+#include "cq/cq.h"
+
+#include <atomic>
+
+#include "base/shared.h"
+#include "device.h"
+#include "outbox.h"
+
+using namespace rvt;
+
+rvt_core_cq::rvt_core_cq(Device &device, void *context, uint32_t entries, rvt_cq_ring *user_ring,
+			 Array<rvt_kernel_wc> &&kernel_ring)
+	: Object(device, context, Kind::cq), user_(user_ring != nullptr), cqe_(entries),
+	  user_ring_(user_ring), kernel_ring_(std::move(kernel_ring))
+{
+}
+
+rvt_core_cq::~rvt_core_cq() = default;
+
+// The poller's index. A user's nonsense equals no index, so at worst the
+// user overwrites his own completions.
+uint32_t rvt_core_cq::tail() const
+{
+	return user_ ? load_acquire(user_ring_->tail) : tail_;
+}
+
+void rvt_core_cq::publish(uint32_t head)
+{
+	head_ = head;
+	if (user_)
+		store_release(user_ring_->head, head);
+}
+
+bool rvt_core_cq::enter(const rvt_wc &wc, void *qp_ctx, bool solicited, Outbox &out)
+{
+	SpinGuard guard(lock_);
+	const uint32_t next = ring_next(head_, cqe() + 1);
+
+	if (overrun_)
+		return false;
+	if (next == tail()) {
+		overrun_ = true;
+		out.event(*this, RVT_EVENT_CQ_ERR);
+		return false;
+	}
+	if (user_)
+		user_ring_->entry[head_] = wc;
+	else
+		kernel_ring_[head_] = {wc, qp_ctx};
+	publish(next);
+
+	if (notify_ == Notify::next ||
+	    (notify_ == Notify::solicited && (solicited || wc.status != RVT_WC_SUCCESS))) {
+		notify_ = Notify::none;
+		out.wake(*this);
+	}
+	return true;
+}
+
+int rvt_core_cq::poll(int n, rvt_kernel_wc *wc)
+{
+	if (user_)
+		return to_int(Errno::inval);
+
+	SpinGuard guard(lock_);
+	int taken = 0;
+
+	for (; taken < n && tail_ != head_; taken++) {
+		wc[taken] = kernel_ring_[tail_];
+		tail_ = ring_next(tail_, cqe() + 1);
+	}
+	return taken;
+}
+
+bool rvt_core_cq::arm(bool solicited_only)
+{
+	SpinGuard guard(lock_);
+
+	if (!solicited_only)
+		notify_ = Notify::next;
+	else if (notify_ == Notify::none)
+		notify_ = Notify::solicited;
+	return tail() != head_;
+}
+
+Errno rvt_core_cq::resize(uint32_t entries, rvt_cq_ring *user_ring)
+{
+	Array<rvt_kernel_wc> fresh;
+
+	if (entries < 1 || entries > RVT_MAX_CQE || user_ != (user_ring != nullptr))
+		return Errno::inval;
+	if (!user_ && !fresh.allocate(entries + 1))
+		return Errno::nomem;
+
+	// The old kernel ring, now in fresh, is freed after the lock is dropped.
+	SpinGuard guard(lock_);
+	const uint32_t size = cqe() + 1;
+	uint32_t from = tail();
+
+	if (from >= size || ring_count(head_, from, size) > entries)
+		return Errno::inval;
+	uint32_t n = 0;
+	for (; from != head_; from = ring_next(from, size), n++) {
+		if (user_)
+			user_ring->entry[n] = user_ring_->entry[from];
+		else
+			fresh[n] = kernel_ring_[from];
+	}
+	if (user_) {
+		user_ring_ = user_ring;
+		user_ring_->tail = 0;
+	} else {
+		std::swap(kernel_ring_, fresh);
+		tail_ = 0;
+	}
+	cqe_.store(entries, std::memory_order_relaxed);
+	publish(n);
+	return Errno::ok;
+}
+
+extern "C" {
+
+int rvt_core_cq_create(struct rvt_core_dev *dev, uint32_t cqe, struct rvt_cq_ring *ring, void *ctx,
+		       struct rvt_core_cq **cq)
+{
+	Array<rvt_kernel_wc> kernel_ring;
+
+	if (cqe < 1 || cqe > RVT_MAX_CQE)
+		return to_int(Errno::inval);
+	CountedSlot slot(dev->n_cqs, RVT_MAX_CQ);
+	if (!slot || (!ring && !kernel_ring.allocate(cqe + 1)))
+		return to_int(Errno::nomem);
+	*cq = create<Cq>(*dev, ctx, cqe, ring, std::move(kernel_ring));
+	if (!*cq)
+		return to_int(Errno::nomem);
+	slot.keep();
+	return 0;
+}
+
+void rvt_core_cq_destroy(struct rvt_core_cq *cq)
+{
+	Device &dev = cq->dev;
+
+	// Upcalls run inside read sections, events hold a reference.
+	rvt_os_read_synchronize();
+	if (!cq->drain("completion queue"))
+		return;
+	destroy(cq);
+	dev.n_cqs.fetch_sub(1);
+}
+
+int rvt_core_cq_resize(struct rvt_core_cq *cq, uint32_t cqe, struct rvt_cq_ring *ring)
+{
+	return to_int(cq->resize(cqe, ring));
+}
+
+int rvt_core_cq_poll(struct rvt_core_cq *cq, int n, struct rvt_kernel_wc *wc)
+{
+	return cq->poll(n, wc);
+}
+
+int rvt_core_cq_arm(struct rvt_core_cq *cq, bool solicited_only, bool report_missed)
+{
+	const bool waiting = cq->arm(solicited_only);
+
+	return report_missed && waiting;
+}
+
+uint32_t rvt_core_cq_cqe(const struct rvt_core_cq *cq)
+{
+	return cq->cqe();
+}
+}

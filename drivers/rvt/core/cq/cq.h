@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//
+// A completion queue: its ring, who waits for it, what happens when it is
+// full. Completions go straight into the ring that the poller reads.
+#ifndef RVT_CQ_CQ_H
+#define RVT_CQ_CQ_H
+
+#include "base/lock.h"
+#include "base/memory.h"
+#include "base/object.h"
+
+namespace rvt
+{
+class Outbox;
+}
+
+struct rvt_core_cq : rvt::Object {
+	rvt_core_cq(rvt::Device &device, void *context, uint32_t entries, rvt_cq_ring *user_ring,
+		    rvt::Array<rvt_kernel_wc> &&kernel_ring);
+	~rvt_core_cq();
+
+	// Put a completion in. False: the queue is (or now became) overrun, the
+	// entry is lost and the caller moves its QP to ERR once it may.
+	// Locks: any of the QP's. The upcall, if armed, goes into the outbox.
+	[[nodiscard]] bool enter(const rvt_wc &wc, void *qp_ctx, bool solicited, rvt::Outbox &out);
+
+	int poll(int n, rvt_kernel_wc *wc);
+	bool arm(bool solicited_only);
+	rvt::Errno resize(uint32_t entries, rvt_cq_ring *user_ring);
+	uint32_t cqe() const { return cqe_.load(std::memory_order_relaxed); }
+
+private:
+	enum class Notify : uint8_t { none, solicited, next };
+
+	uint32_t tail() const RVT_REQUIRES(lock_);
+	void publish(uint32_t head) RVT_REQUIRES(lock_);
+
+	rvt::SpinLock lock_{RVT_LOCK_CQ};
+	const bool user_;
+	bool overrun_ RVT_GUARDED_BY(lock_) = false;
+	Notify notify_ RVT_GUARDED_BY(lock_) = Notify::none;
+	std::atomic<uint32_t> cqe_;
+	// The device's own indices; what user space writes over its copy of the
+	// head is never read back.
+	uint32_t head_ RVT_GUARDED_BY(lock_) = 0;
+	uint32_t tail_ RVT_GUARDED_BY(lock_) = 0;
+	rvt_cq_ring *user_ring_ RVT_GUARDED_BY(lock_);
+	rvt::Array<rvt_kernel_wc> kernel_ring_ RVT_GUARDED_BY(lock_);
+};
+
+#endif

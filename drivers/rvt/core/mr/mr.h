@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//
+// A memory region: which bytes a key names, and who may do what with them.
+//
+// Life: reserved (a key, no bytes) -> usable (publish, or REG_MR) ->
+// reserved again (unpublish, invalidate). A look-up succeeds only while
+// usable. Regions of registered pages need no count on the data path: their
+// users are inside a read section, and unpublish waits for those. A fast
+// region is invalidated by the engine itself, which cannot wait for read
+// sections, so its users are counted.
+#ifndef RVT_MR_MR_H
+#define RVT_MR_MR_H
+
+#include <atomic>
+
+#include "base/memory.h"
+#include "base/types.h"
+
+namespace rvt
+{
+
+// A key is index, generation and a low byte: 18 + 6 + 8 bits. The low byte
+// belongs to the consumer of a fast region; elsewhere it is 8 more bits of
+// generation.
+struct Key {
+	static constexpr unsigned int index_bits = 18;
+	static constexpr unsigned int index_shift = 32 - index_bits;
+	static constexpr uint32_t consumer_mask = 0xff;
+
+	static constexpr uint32_t index(uint32_t key) { return key >> index_shift; }
+	static constexpr uint32_t make(uint32_t index, uint32_t generation)
+	{
+		return index << index_shift | (generation & 0x3f) << 8 | (generation >> 6 & 0xff);
+	}
+};
+
+static_assert((1u << Key::index_bits) - 1 == RVT_MAX_MR, "index 0 is not used: no key is 0");
+
+// Kernel memory in one piece.
+struct Piece {
+	char *data;
+	size_t size;
+};
+
+} // namespace rvt
+
+struct rvt_core_mr {
+	rvt_core_mr(rvt::Pd &owner, rvt_mr_kind region_kind) : kind(region_kind), pd_(&owner) {}
+
+	// A usable region that grants all of @access over all the bytes?
+	bool grants(const rvt::Pd &pd, uint32_t key, uint64_t addr, uint64_t length,
+		    uint32_t access) const;
+
+	// For fast regions only: as long as pinned, invalidate() does not return.
+	// False: not usable under this key any more.
+	[[nodiscard]] bool pin(uint32_t key);
+	void unpin();
+
+	// The longest piece at an address that grants() allowed, at most @want bytes.
+	rvt::Piece at(uint64_t addr, size_t want) const;
+
+	rvt::Errno publish(uint64_t iova, uint64_t length, uint32_t npages, uint32_t page_shift,
+			   uint32_t access);
+	rvt::Errno map(uint64_t iova, uint64_t length, uint32_t npages, uint32_t page_shift);
+	// REG_MR: valid under @key, which differs from the region's at most in the
+	// low byte.
+	rvt::Errno enable(const rvt::Pd &pd, uint32_t key, uint32_t access);
+	// LOCAL_INV, SEND_WITH_INV: waits until nobody moves bytes through it.
+	rvt::Errno invalidate(const rvt::Pd &pd, uint32_t key);
+	void unpublish();
+
+	bool usable() const { return live_key_.load(std::memory_order_acquire) != 0; }
+
+	const rvt_mr_kind kind;
+	uint32_t key = 0; // as given by the key table
+	rvt::Array<uint64_t> pages;
+	uint32_t max_pages = 0;
+
+	rvt::Pd &pd() const { return *pd_.load(std::memory_order_relaxed); }
+	void set_pd(rvt::Pd &pd) { pd_.store(&pd, std::memory_order_relaxed); }
+
+private:
+	bool contiguous(uint32_t npages, uint32_t page_shift) const;
+
+	std::atomic<rvt::Pd *> pd_;
+	// 0: not usable. Stored last, loaded first: it publishes the rest.
+	std::atomic<uint32_t> live_key_{0};
+	std::atomic<uint32_t> pins_{0};
+	uint32_t access_ = 0;
+	uint64_t iova_ = 0;
+	uint64_t length_ = 0;
+	uint32_t page_shift_ = 0;
+	bool one_piece_ = false; // all pages are adjacent
+};
+
+#endif

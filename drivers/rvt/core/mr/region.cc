@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//
+// Memory regions: range and access checks, address to memory, and core.h's
+// face of them.
+#include "mr/mr.h"
+
+#include <algorithm>
+
+#include "device.h"
+#include "pd.h"
+#include "qp/qp.h"
+
+using namespace rvt;
+
+bool rvt_core_mr::grants(const Pd &pd, uint32_t wanted_key, uint64_t addr, uint64_t length,
+			 uint32_t access) const
+{
+	if (live_key_.load(std::memory_order_acquire) != wanted_key || wanted_key == 0)
+		return false;
+	if (pd_.load(std::memory_order_relaxed) != &pd || (access_ & access) != access)
+		return false;
+	// In this order nothing wraps, whatever the address.
+	return addr >= iova_ && addr - iova_ <= length_ && length <= length_ - (addr - iova_);
+}
+
+bool rvt_core_mr::pin(uint32_t wanted_key)
+{
+	if (kind != RVT_MR_FAST)
+		return true;
+	// Against invalidate(): count first, then look; it clears first, then counts.
+	pins_.fetch_add(1, std::memory_order_seq_cst);
+	if (live_key_.load(std::memory_order_seq_cst) == wanted_key)
+		return true;
+	unpin();
+	return false;
+}
+
+void rvt_core_mr::unpin()
+{
+	if (kind != RVT_MR_FAST)
+		return;
+	Device &dev = pd().dev;
+	if (pins_.fetch_sub(1, std::memory_order_seq_cst) == 1 && !usable())
+		rvt_os_wake(&dev.waitq);
+}
+
+Piece rvt_core_mr::at(uint64_t addr, size_t want) const
+{
+	if (kind == RVT_MR_DMA)
+		return {reinterpret_cast<char *>(addr), want};
+
+	const uint64_t page_size = 1ull << page_shift_;
+	const uint64_t offset = (iova_ & (page_size - 1)) + (addr - iova_);
+	// A fast region's list may be exchanged under a careless consumer: stay
+	// inside the list whatever the fields say.
+	const uint64_t index = std::min<uint64_t>(offset >> page_shift_, max_pages - 1);
+	const uint64_t in_page = offset & (page_size - 1);
+	char *data = reinterpret_cast<char *>(pages[index]) + in_page;
+
+	if (one_piece_)
+		return {data, want};
+	size_t size = page_size - in_page;
+	for (uint64_t i = index + 1; size < want && i < max_pages; i++) {
+		if (pages[i] != pages[i - 1] + page_size)
+			break;
+		size += page_size;
+	}
+	return {data, std::min(size, want)};
+}
+
+bool rvt_core_mr::contiguous(uint32_t npages, uint32_t page_shift) const
+{
+	for (uint32_t i = 1; i < npages; i++) {
+		if (pages[i] != pages[i - 1] + (1ull << page_shift))
+			return false;
+	}
+	return true;
+}
+
+Errno rvt_core_mr::map(uint64_t iova, uint64_t length, uint32_t npages, uint32_t page_shift)
+{
+	if (page_shift < 12 || page_shift > 40 || npages > max_pages || npages == 0)
+		return Errno::inval;
+	const uint64_t page_size = 1ull << page_shift;
+	const uint64_t room = page_size * npages - (iova & (page_size - 1));
+
+	if (length == 0 || length > room || iova + (length - 1) < iova)
+		return Errno::inval;
+	iova_ = iova;
+	length_ = length;
+	page_shift_ = page_shift;
+	one_piece_ = contiguous(npages, page_shift);
+	return Errno::ok;
+}
+
+Errno rvt_core_mr::publish(uint64_t iova, uint64_t length, uint32_t npages, uint32_t page_shift,
+			   uint32_t access)
+{
+	if (kind == RVT_MR_FAST || usable())
+		return Errno::inval;
+	if (kind == RVT_MR_DMA) {
+		iova_ = 0;
+		length_ = UINT64_MAX;
+	} else if (Errno e = map(iova, length, npages, page_shift); failed(e)) {
+		return e;
+	}
+	access_ = access;
+	live_key_.store(key, std::memory_order_release);
+	return Errno::ok;
+}
+
+Errno rvt_core_mr::enable(const Pd &pd, uint32_t new_key, uint32_t access)
+{
+	if (&this->pd() != &pd)
+		return Errno::acces;
+	if (kind != RVT_MR_FAST || (new_key ^ key) & ~Key::consumer_mask || length_ == 0 ||
+	    usable())
+		return Errno::inval;
+	access_ = access;
+	live_key_.store(new_key, std::memory_order_release);
+	return Errno::ok;
+}
+
+Errno rvt_core_mr::invalidate(const Pd &pd, uint32_t old_key)
+{
+	if (kind != RVT_MR_FAST || &this->pd() != &pd || (old_key ^ key) & ~Key::consumer_mask)
+		return Errno::inval;
+
+	uint32_t expected = old_key;
+	if (!live_key_.compare_exchange_strong(expected, 0, std::memory_order_seq_cst) &&
+	    expected != 0)
+		return Errno::inval;
+
+	// Those who pinned are in the middle of a copy and wait for nothing.
+	auto unused = [](void *arg) {
+		return static_cast<Mr *>(arg)->pins_.load(std::memory_order_seq_cst) == 0;
+	};
+	while (!rvt_os_wait(&pd.dev.waitq, unused, this, 1'000'000'000)) {
+	}
+	return Errno::ok;
+}
+
+void rvt_core_mr::unpublish()
+{
+	const uint32_t gone = live_key_.exchange(0, std::memory_order_seq_cst);
+
+	pd().mr_clean(gone ? gone : key);
+	rvt_os_read_synchronize();
+}
+
+extern "C" {
+
+int rvt_core_mr_create(struct rvt_core_pd *pd, enum rvt_mr_kind kind, uint32_t max_pages,
+		       struct rvt_core_mr **result)
+{
+	if (kind == RVT_MR_DMA ? max_pages != 0 : max_pages == 0)
+		return to_int(Errno::inval);
+
+	Owned<Mr> mr(create<Mr>(*pd, kind));
+	if (!mr || !mr->pages.allocate(max_pages))
+		return to_int(Errno::nomem);
+	mr->max_pages = max_pages;
+	if (Errno e = pd->dev.keys.insert(*mr); failed(e))
+		return to_int(e);
+	*result = mr.release();
+	return 0;
+}
+
+uint64_t *rvt_core_mr_pages(struct rvt_core_mr *mr)
+{
+	return mr->pages.get();
+}
+
+uint32_t rvt_core_mr_key(const struct rvt_core_mr *mr)
+{
+	return mr->key;
+}
+
+int rvt_core_mr_publish(struct rvt_core_mr *mr, uint64_t iova, uint64_t length, uint32_t npages,
+			uint32_t page_shift, uint32_t access)
+{
+	return to_int(mr->publish(iova, length, npages, page_shift, access));
+}
+
+int rvt_core_mr_map(struct rvt_core_mr *mr, uint64_t iova, uint64_t length, uint32_t npages,
+		    uint32_t page_shift)
+{
+	if (mr->kind != RVT_MR_FAST)
+		return to_int(Errno::inval);
+	return to_int(mr->map(iova, length, npages, page_shift));
+}
+
+void rvt_core_mr_unpublish(struct rvt_core_mr *mr)
+{
+	mr->unpublish();
+}
+
+void rvt_core_mr_destroy(struct rvt_core_mr *mr)
+{
+	// Out of the table first: then the grace period covers both.
+	mr->pd().dev.keys.remove(*mr);
+	mr->unpublish();
+	destroy(mr);
+}
+
+void rvt_core_mr_set_pd(struct rvt_core_mr *mr, struct rvt_core_pd *pd)
+{
+	mr->set_pd(*pd);
+}
+
+int rvt_core_mr_set_max_pages(struct rvt_core_mr *mr, uint32_t max_pages)
+{
+	Array<uint64_t> pages;
+
+	if (mr->usable() || max_pages == 0)
+		return to_int(Errno::inval);
+	if (!pages.allocate(max_pages))
+		return to_int(Errno::nomem);
+	mr->pages = std::move(pages);
+	mr->max_pages = max_pages;
+	return 0;
+}
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//
+// Receive rings: posting, taking, exchanging.
+#include "wq/rq.h"
+
+#include "base/shared.h"
+
+namespace rvt
+{
+
+void rvt_rq::init(RqMemory &&memory)
+{
+	memory_ = std::move(memory);
+	size_ = memory_.size;
+	mapped_ = memory_.mapped();
+}
+
+rvt_rwqe *rvt_rq::entry(uint32_t index) const
+{
+	return reinterpret_cast<rvt_rwqe *>(memory_.ring->data +
+					    static_cast<size_t>(index) * rvt_rwqe_size(max_sge));
+}
+
+bool rvt_rq::head(uint32_t &index) const
+{
+	index = get_rvt_head(memory_.ring);
+	return index < size_;
+}
+
+void rvt_rq::advance()
+{
+	const uint32_t tail = ring_next(tail_now(), size_);
+
+	tail_.store(tail, std::memory_order_release);
+	store_release(memory_.ring->tail, tail);
+}
+
+Errno rvt_rq::post(uint64_t wr_id, const rvt_sge *sge, uint32_t num_sge)
+{
+	if (!exists() || mapped_ || num_sge > max_sge)
+		return Errno::inval;
+
+	SpinGuard guard(producer_);
+	const uint32_t at = memory_.ring->head;
+	const uint32_t next = ring_next(at, size_);
+
+	if (next == tail_.load(std::memory_order_acquire))
+		return Errno::nomem;
+	auto *wqe = reinterpret_cast<rvt_rwqe *>(memory_.ring->data +
+						 static_cast<size_t>(at) * rvt_rwqe_size(max_sge));
+	wqe->wr_id = wr_id;
+	wqe->num_sge = static_cast<uint8_t>(num_sge);
+	for (uint32_t i = 0; i < num_sge; i++)
+		wqe->sge[i] = sge[i];
+	store_release(memory_.ring->head, next);
+	return Errno::ok;
+}
+
+Take rvt_rq::take(uint64_t &wr_id, SgeState *to, uint64_t need)
+{
+	SpinGuard guard(consumer_);
+	uint32_t end;
+
+	if (!exists() || !head(end) || end == tail_now())
+		return Take::empty;
+
+	const rvt_rwqe *wqe = entry(tail_now());
+	const uint32_t num_sge = std::atomic_ref(const_cast<uint8_t &>(wqe->num_sge))
+					 .load(std::memory_order_relaxed);
+
+	wr_id = wqe->wr_id;
+	if (num_sge > max_sge) {
+		advance();
+		return Take::malformed;
+	}
+	if (to) {
+		to->clear();
+		for (uint32_t i = 0; i < num_sge; i++) {
+			// The compiler must not read the user's memory twice.
+			const volatile rvt_sge &raw = wqe->sge[i];
+			const BoundSge piece = {nullptr, raw.addr, raw.length, raw.lkey};
+
+			if (piece.length)
+				to->add(piece);
+		}
+		if (to->length < need)
+			return Take::too_small;
+	}
+	advance();
+	return Take::got;
+}
+
+bool rvt_rq::take_id(uint64_t &wr_id)
+{
+	return take(wr_id, nullptr, 0) != Take::empty;
+}
+
+void rvt_rq::empty()
+{
+	SpinGuard guard(consumer_);
+	uint32_t end;
+
+	if (!exists())
+		return;
+	if (!head(end)) {
+		// Nothing the user wrote can be kept; begin afresh.
+		end = 0;
+		store_release(memory_.ring->head, 0);
+	}
+	tail_.store(end, std::memory_order_release);
+	store_release(memory_.ring->tail, end);
+}
+
+uint32_t rvt_rq::count()
+{
+	SpinGuard guard(consumer_);
+	uint32_t end;
+
+	if (!exists() || !head(end))
+		return 0;
+	return ring_count(end, tail_now(), size_);
+}
+
+Errno rvt_rq::exchange(RqMemory &memory)
+{
+	SpinGuard consumer(consumer_);
+	SpinGuard producer(producer_);
+	const size_t stride = rvt_rwqe_size(max_sge);
+	uint32_t end;
+
+	if (!exists() || !head(end) || memory.mapped() != mapped_ ||
+	    ring_count(end, tail_now(), size_) >= memory.size)
+		return Errno::inval;
+	uint32_t n = 0;
+	for (uint32_t from = tail_now(); from != end; from = ring_next(from, size_), n++)
+		__builtin_memcpy(memory.ring->data + n * stride, entry(from), stride);
+	memory.ring->head = n;
+	memory.ring->tail = 0;
+	std::swap(memory_, memory);
+	size_ = memory_.size;
+	tail_.store(0, std::memory_order_release);
+	return Errno::ok;
+}
+
+bool rvt_rq::seems_empty() const
+{
+	return !exists() || head_now() == tail_now();
+}
+
+uint32_t rvt_rq::head_now() const
+{
+	return exists() ? get_rvt_head(memory_.ring) : 0;
+}
+
+} // namespace rvt
+
+using namespace rvt;
+
+extern "C" {
+
+Errno rvt_alloc_rq(RqMemory *memory, uint32_t max_wr, uint32_t max_sge, rvt_rq_ring *user_ring)
+{
+	if (user_ring) {
+		memory->ring = user_ring;
+	} else {
+		if (!memory->own.allocate(rvt_rq_ring_size(max_wr, max_sge)))
+			return Errno::nomem;
+		memory->ring = reinterpret_cast<rvt_rq_ring *>(memory->own.get());
+	}
+	memory->size = max_wr + 1;
+	return Errno::ok;
+}
+
+uint32_t get_rvt_head(const rvt_rq_ring *ring)
+{
+	return load_acquire(const_cast<rvt_rq_ring *>(ring)->head);
+}
+}

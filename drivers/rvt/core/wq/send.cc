@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+//
+// The producer side of the send ring: check a request, commit it, start the
+// engine. A request is written once, in its slot.
+#include "device.h"
+#include "pd.h"
+#include "qp/qp.h"
+#include "transport/engine.h"
+
+using namespace rvt;
+
+namespace
+{
+
+constexpr uint64_t atomic_size = 8;
+
+// Packets a message takes (InfiniBand 9.7.2): none is empty, but for one.
+constexpr uint32_t packets(uint32_t length, uint8_t mtu_shift)
+{
+	return length ? ((length - 1) >> mtu_shift) + 1 : 1;
+}
+
+static_assert(packets(0, 8) == 1 && packets(256, 8) == 1 && packets(257, 8) == 2);
+
+// Every piece that has bytes must be granted by its key.
+bool keys_ok(const Qp &qp, const WrInfo &info, const rvt_sge *sge, uint32_t num_sge)
+{
+	const uint32_t access = info.writes_local ? RVT_ACCESS_LOCAL_WRITE : 0;
+	ReadSection alive;
+
+	for (uint32_t i = 0; i < num_sge; i++) {
+		const rvt_sge &s = sge[i];
+
+		if (!s.length)
+			continue;
+		Mr *mr = bind_sge(qp.pd, s.lkey, s.addr, s.length, access);
+		if (!mr)
+			return false;
+		mr->unpin();
+	}
+	return true;
+}
+
+uint64_t total_length(const rvt_sge *sge, uint32_t num_sge)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < num_sge; i++)
+		sum += sge[i].length;
+	return sum;
+}
+
+// A datagram's address goes into the ring: the AH may be destroyed at once.
+bool take_address(Qp &qp, rvt_swqe &wqe)
+{
+	const rvt_ah_attr *ah = wqe.ud.ah;
+
+	if (!ah || wqe.ud.ah_pd != &qp.pd || wqe.ud.remote_qpn >= Qpn::limit)
+		return false;
+	qp.swqe_ah(wqe) = *ah;
+	wqe.ud.ah = nullptr;
+	if (Lid(ah->dlid).is_multicast())
+		wqe.ud.remote_qpn = Qpn::multicast;
+	return true;
+}
+
+// Sequence numbers: by packets of the path MTU; local requests have none.
+void number(Qp &qp, rvt_swqe &wqe, const WrInfo &info) RVT_REQUIRES(qp.s_hlock)
+{
+	if (info.is_local()) {
+		wqe.ssn = wqe.psn = wqe.lpsn = 0;
+		return;
+	}
+	const Psn first(qp.s_next_psn.load(std::memory_order_relaxed));
+	const uint32_t n = is_datagram(qp.type) ? 1 : packets(wqe.length, qp.s_mtu_shift);
+
+	wqe.ssn = qp.s_ssn++;
+	wqe.psn = first.value();
+	wqe.lpsn = (first + (n - 1)).value();
+	qp.s_next_psn.store((first + n).value(), std::memory_order_relaxed);
+}
+
+Errno post_one(Qp &qp, const rvt_sge *sge, uint32_t num_sge, const void *inline_data)
+	RVT_REQUIRES(qp.s_hlock)
+{
+	const uint32_t head = qp.s_head.load(std::memory_order_relaxed);
+	rvt_swqe &wqe = qp.swqe(head);
+	const WrInfo &info = wr_info(wqe.opcode);
+
+	if (num_sge > qp.sq.max_sge && !(inline_data && num_sge <= RVT_MAX_SGE))
+		return Errno::inval;
+	if (Errno e = rvt_qp_valid_operation(&qp, &wqe, sge, num_sge); failed(e))
+		return e;
+	if (Errno e = rvt_qp_is_avail(&qp); failed(e))
+		return e;
+
+	const uint64_t length = info.kind == WrKind::atomic ? atomic_size
+							    : total_length(sge, num_sge);
+	const uint64_t most = is_datagram(qp.type) ? 4096 : RVT_MAX_MSG_SIZE;
+	if (length > most)
+		return Errno::inval;
+	wqe.length = static_cast<uint32_t>(length);
+	if (wqe.flags & RVT_SEND_INLINE) {
+		if (!info.may_be_inline || length > qp.max_inline || (length && !inline_data))
+			return Errno::inval;
+		__builtin_memcpy(qp.swqe_inline(wqe), inline_data, length);
+		wqe.num_sge = 0;
+	} else {
+		if (qp.user && !keys_ok(qp, info, sge, num_sge))
+			return Errno::inval;
+		for (uint32_t i = 0; i < num_sge; i++)
+			qp.swqe_sge(wqe)[i] = sge[i];
+		wqe.num_sge = num_sge;
+	}
+	if (is_datagram(qp.type) && !take_address(qp, wqe))
+		return Errno::inval;
+	number(qp, wqe, info);
+	qp.s_avail--;
+	// Everything before is seen by whoever sees the new head.
+	qp.s_head.store(ring_next(head, qp.sq.size), std::memory_order_release);
+	return Errno::ok;
+}
+
+} // namespace
+
+extern "C" {
+
+Errno rvt_qp_valid_operation(Qp *qp, const rvt_swqe *wqe, const rvt_sge *sge, uint32_t num_sge)
+{
+	const WrInfo &info = wr_info(wqe->opcode);
+
+	if (info.kind == WrKind::none || !info.allows(qp->type))
+		return Errno::inval;
+	if (info.kernel_only && qp->pd.user)
+		return Errno::inval;
+	if (info.needs_rd_atomic() && !qp->s_max_rd_atomic)
+		return Errno::inval;
+	if (info.kind == WrKind::atomic &&
+	    (!num_sge || sge[0].length < atomic_size || sge[0].addr % atomic_size))
+		return Errno::inval;
+	return Errno::ok;
+}
+
+Errno rvt_qp_is_avail(Qp *qp)
+{
+	if (qp->s_avail)
+		return Errno::ok;
+	const uint32_t head = qp->s_head.load(std::memory_order_relaxed);
+	const uint32_t last = qp->s_last.load(std::memory_order_acquire);
+
+	qp->s_avail = qp->sq.size - 1 - ring_count(head, last, qp->sq.size);
+	return qp->s_avail ? Errno::ok : Errno::nomem;
+}
+
+int rvt_post_one_wr(struct rvt_core_qp *qp, const struct rvt_sge *sge, uint32_t num_sge,
+		    const void *inline_data) RVT_REQUIRES(qp->s_hlock)
+{
+	return to_int(post_one(*qp, sge, num_sge, inline_data));
+}
+
+// Begin and end are two calls of the shim: the analysis sees each alone.
+int rvt_core_send_begin(struct rvt_core_qp *qp, unsigned long *flags) RVT_NO_TSA
+{
+	*flags = qp->s_hlock.lock();
+	if (state_info(qp->state()).post_send)
+		return 0;
+	qp->s_hlock.unlock(*flags);
+	return to_int(Errno::inval);
+}
+
+struct rvt_swqe *rvt_core_send_slot(struct rvt_core_qp *qp)
+{
+	return &qp->swqe(qp->s_head.load(std::memory_order_relaxed));
+}
+
+void rvt_core_send_end(struct rvt_core_qp *qp, unsigned long flags, unsigned int posted) RVT_NO_TSA
+{
+	qp->s_hlock.unlock(flags);
+	if (!posted)
+		return;
+	if (qp->user)
+		rvt_do_send(qp);
+	else
+		schedule_send(*qp);
+}
+}
