@@ -171,7 +171,7 @@ static const struct fault faults[] = {
 	FAULT("no receive for WRITE_WITH_IMM", RC, RDMA_WRITE_WITH_IMM, no_retries,
 	      WC(RNR_RETRY_EXC_ERR), NOTHING, ERR, RTS, NOTHING, 8, false, ALL),
 	FAULT("receive too small", RC, SEND, as_is, WC(REM_INV_REQ_ERR), WC(LOC_LEN_ERR), ERR, ERR,
-	      NOTHING, 65, true, ALL),
+	      REQ_ERR, 65, true, ALL),
 	FAULT("receive with a bad key", RC, SEND, bad_receive_key, WC(REM_OP_ERR),
 	      WC(LOC_PROT_ERR), ERR, ERR, NOTHING, 8, false, ALL),
 	/* RC: rights of the queue pair. */
@@ -224,7 +224,7 @@ static const struct fault faults[] = {
 	FAULT("receive with a bad key", UC, SEND, bad_receive_key, WC(SUCCESS), WC(LOC_PROT_ERR),
 	      RTS, ERR, NOTHING, 8, false, ALL),
 	FAULT("receive too small", UC, SEND, as_is, WC(SUCCESS), WC(LOC_LEN_ERR), RTS, ERR,
-	      NOTHING, 65, true, ALL),
+	      REQ_ERR, 65, true, ALL),
 	FAULT("peer in ERR", UC, SEND, peer_of_uc_in_err, WC(SUCCESS), NOTHING, RTS, ERR, NOTHING,
 	      8, false, ALL),
 	FAULT("peer of another (CASES 176)", UC, RDMA_WRITE, peer_of_somebody_else, WC(SUCCESS),

@@ -437,7 +437,8 @@ static const struct bad_value bad_values[] = {
 	BAD("AV with an unknown rate", RC, INIT, RTR, 0, rate, EINVAL),
 	BAD("AV in SQD", RC, SQD, SQD, IB_QP_AV, dlid_mcast, EINVAL),
 	BAD("GID index outside the table", RC, INIT, RTR, 0, sgid_index, EINVAL),
-	BAD("GID index of an empty entry (CASES 62)", RC, INIT, RTR, 0, sgid_empty, EINVAL),
+	/* This one is ib_core's own answer. */
+	BAD("GID index of an empty entry (CASES 62)", RC, INIT, RTR, 0, sgid_empty, ENODATA),
 	BAD("alternate multicast DLID", RC, INIT, RTR, IB_QP_ALT_PATH, alt_dlid, EINVAL),
 	BAD("alternate path, unknown rate", RC, INIT, RTR, IB_QP_ALT_PATH, alt_rate, EINVAL),
 	BAD("alternate P_Key index", RC, INIT, RTR, IB_QP_ALT_PATH, alt_pkey, EINVAL),

@@ -10,13 +10,18 @@ extern struct kunit_suite rvt_modify_suite;
 extern struct kunit_suite rvt_query_suite;
 extern struct kunit_suite rvt_post_suite;
 extern struct kunit_suite rvt_ruc_suite;
-extern struct kunit_suite rvt_error_suite;
+extern struct kunit_suite rvt_ud_suite;
 extern struct kunit_suite rvt_rnr_suite;
+extern struct kunit_suite rvt_error_suite;
+extern struct kunit_suite rvt_event_suite;
+extern struct kunit_suite rvt_cq_suite;
 extern struct kunit_suite rvt_srq_suite;
+extern struct kunit_suite rvt_mr_suite;
 
 #define RVT_SUITES                                                             \
 	&rvt_create_suite, &rvt_modify_suite, &rvt_query_suite,                \
-		&rvt_post_suite, &rvt_ruc_suite, &rvt_error_suite,             \
-		&rvt_rnr_suite, &rvt_srq_suite
+		&rvt_post_suite, &rvt_ruc_suite, &rvt_ud_suite,                \
+		&rvt_rnr_suite, &rvt_error_suite, &rvt_event_suite,            \
+		&rvt_cq_suite, &rvt_srq_suite, &rvt_mr_suite
 
 #endif
