@@ -74,7 +74,12 @@ static int rvt_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr
 {
 	struct rvt_ib_dev *dev = to_rvt_dev(ibdev);
 	u64 counter[RVT_COUNTERS];
+	union ib_gid gid;
+	int ret;
 
+	ret = rvt_core_gid_get(dev->core, 0, gid.raw);
+	if (ret)
+		return ret;
 	rvt_core_counters_read(dev->core, counter);
 	/* No subnet manager is needed: the port is up as long as it exists. */
 	attr->state = IB_PORT_ACTIVE;
@@ -82,6 +87,7 @@ static int rvt_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr
 	attr->max_mtu = IB_MTU_4096;
 	attr->active_mtu = IB_MTU_4096;
 	attr->phys_mtu = ib_mtu_enum_to_int(IB_MTU_4096);
+	attr->subnet_prefix = be64_to_cpu(gid.global.subnet_prefix);
 	attr->gid_tbl_len = RVT_MAX_GIDS;
 	attr->pkey_tbl_len = RVT_MAX_PKEYS;
 	attr->max_msg_sz = RVT_MAX_MSG_SIZE;
