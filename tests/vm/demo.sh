@@ -9,7 +9,7 @@
 
 show_insmod()
 {
-	echo "\$ insmod rvt.ko"
+	[[ $RVT_KIND != rvt ]] || echo "\$ insmod rvt.ko"
 	load_device
 	busybox lsmod | grep -E '^(Module|rvt|ib_)'
 }
@@ -49,7 +49,7 @@ show_perftest()
 
 show_rmmod()
 {
-	echo "\$ rmmod rvt"
+	[[ $RVT_KIND != rvt ]] || echo "\$ rmmod rvt"
 	unload_device
 	run ibv_devices | tee devices
 	! grep -w "$device" devices
