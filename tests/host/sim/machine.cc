@@ -78,6 +78,12 @@ Fiber main_fiber;
  */
 bool taken_by_readers[RVT_LOCK_CLASSES];
 bool held_at_synchronize[RVT_LOCK_CLASSES];
+/* The same for interrupts and who waits for the end of a timer callback. */
+bool taken_in_interrupts[RVT_LOCK_CLASSES];
+bool held_at_timer_cancel[RVT_LOCK_CLASSES];
+/* And for work items and who waits for their end. */
+bool taken_in_work[RVT_LOCK_CLASSES];
+bool held_at_work_cancel[RVT_LOCK_CLASSES];
 
 } // namespace
 
@@ -117,6 +123,7 @@ struct Task {
 	Fiber *fiber = nullptr;
 	bool interrupt = false;
 	bool spawned = false;
+	bool work = false;
 	enum { RUNNABLE, BLOCKED, ENDED } state = RUNNABLE;
 	const char *why = "";
 	const void *on = nullptr;
@@ -656,6 +663,18 @@ void Machine::lock(Lock *lock)
 			fail("%s is taken in a read section, and elsewhere held while waiting for read sections",
 			     lock->name());
 	}
+	if (current_->interrupt) {
+		taken_in_interrupts[lock->cls] = true;
+		if (held_at_timer_cancel[lock->cls])
+			fail("%s is taken in an interrupt, and elsewhere held while waiting for a timer callback",
+			     lock->name());
+	}
+	if (current_->work) {
+		taken_in_work[lock->cls] = true;
+		if (held_at_work_cancel[lock->cls])
+			fail("%s is taken in work, and elsewhere held while waiting for work",
+			     lock->name());
+	}
 	switch_point(1);
 	while (lock->owner) {
 		if (lock->owner == current_)
@@ -755,6 +774,7 @@ void Machine::work_queue(Work *work)
 			work->runner = nullptr;
 			wake_blocked(work);
 		}, false);
+		work->runner->work = true;
 	}
 	switch_point(1);
 }
@@ -766,6 +786,12 @@ void Machine::work_cancel_sync(Work *work)
 		fail("work is cancelled that was not initialised (or freed)");
 	if (work->runner == current_)
 		fail("work waits for its own end");
+	for (const Lock *held : current_->locks) {
+		held_at_work_cancel[held->cls] = true;
+		if (taken_in_work[held->cls])
+			fail("rvt_os_work_cancel_sync with %s held, which work takes",
+			     held->name());
+	}
 	switch_point(1);
 	work->cancelling++;
 	work->queued = false;
@@ -806,8 +832,12 @@ void Machine::timer_try_cancel(Timer *timer)
 void Machine::timer_cancel_sync(Timer *timer)
 {
 	must_be_process("rvt_os_timer_cancel_sync");
-	if (!current_->locks.empty())
-		fail("rvt_os_timer_cancel_sync with %s held", current_->locks.back()->name());
+	for (const Lock *held : current_->locks) {
+		held_at_timer_cancel[held->cls] = true;
+		if (taken_in_interrupts[held->cls])
+			fail("rvt_os_timer_cancel_sync with %s held, which interrupts take",
+			     held->name());
+	}
 	do {
 		timer_try_cancel(timer);
 		while (timer->runner)
