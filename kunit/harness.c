@@ -618,13 +618,15 @@ static bool next_wc(struct rig_cq *cq, struct ib_wc *wc)
 	return ib_poll_cq(cq->cq, 1, wc) == 1;
 }
 
+bool rig_try_wc(struct rig_cq *cq, struct ib_wc *wc)
+{
+	memset(wc, 0, sizeof(*wc));
+	return wait_event_timeout(cq->wait, next_wc(cq, wc), RIG_PATIENCE) > 0;
+}
+
 void rig_wc(struct rig_cq *cq, struct ib_wc *wc)
 {
-	long left;
-
-	memset(wc, 0, sizeof(*wc));
-	left = wait_event_timeout(cq->wait, next_wc(cq, wc), RIG_PATIENCE);
-	KUNIT_ASSERT_TRUE_MSG(cq->rig->test, left > 0, "no completion came");
+	KUNIT_ASSERT_TRUE_MSG(cq->rig->test, rig_try_wc(cq, wc), "no completion came");
 }
 
 void rig_expect_wc(struct rig_cq *cq, u64 wr_id, enum ib_wc_status status)

@@ -191,7 +191,9 @@ int rig_post_srq(struct rig_srq *srq, u64 wr_id, void *buf, u32 len);
 
 /* Waits for one completion; asserts that it comes. */
 void rig_wc(struct rig_cq *cq, struct ib_wc *wc);
-/* The same, and that it has this cookie and this status. */
+/* For threads that may not assert: whether one came. */
+bool rig_try_wc(struct rig_cq *cq, struct ib_wc *wc);
+/* The same as rig_wc(), and that it has this cookie and this status. */
 void rig_expect_wc(struct rig_cq *cq, u64 wr_id, enum ib_wc_status status);
 /* Nothing is in the queue now. */
 void rig_expect_empty(struct rig_cq *cq);

@@ -17,11 +17,13 @@ extern struct kunit_suite rvt_event_suite;
 extern struct kunit_suite rvt_cq_suite;
 extern struct kunit_suite rvt_srq_suite;
 extern struct kunit_suite rvt_mr_suite;
+extern struct kunit_suite rvt_stress_suite;
 
 #define RVT_SUITES                                                             \
 	&rvt_create_suite, &rvt_modify_suite, &rvt_query_suite,                \
 		&rvt_post_suite, &rvt_ruc_suite, &rvt_ud_suite,                \
 		&rvt_rnr_suite, &rvt_error_suite, &rvt_event_suite,            \
-		&rvt_cq_suite, &rvt_srq_suite, &rvt_mr_suite
+		&rvt_cq_suite, &rvt_srq_suite, &rvt_mr_suite,                \
+		&rvt_stress_suite
 
 #endif
