@@ -355,20 +355,6 @@ TEST_P(Data, Case145_ToItself)
 	EXPECT_EQ(mr.read(200, 10), "to myself!");
 }
 
-TEST_P(Data, SourceAndDestinationMayOverlap)
-{
-	Mr &mr = w.add_mr(256);
-
-	mr.write(0, pattern(200));
-	ASSERT_EQ(a->post(wr_write(1, {mr.sge(0, 100)}, mr.iova, mr.key)), 0);
-	expect_sent(1, RVT_WC_RDMA_WRITE, 100);
-	EXPECT_EQ(mr.read(0, 200), pattern(200));
-	ASSERT_EQ(a->post(wr_write(2, {mr.sge(0, 100)}, mr.iova + 10, mr.key)), 0);
-	expect_sent(2, RVT_WC_RDMA_WRITE, 100);
-	ASSERT_EQ(a->post(wr_write(3, {mr.sge(10, 100)}, mr.iova, mr.key)), 0);
-	expect_sent(3, RVT_WC_RDMA_WRITE, 100);
-}
-
 TEST_P(Data, UnsignalledSendsDoNotComplete)
 {
 	Mr &mr = w.add_mr(8);

@@ -153,7 +153,9 @@ extern "C" {
 int rvt_core_mr_create(struct rvt_core_pd *pd, enum rvt_mr_kind kind, uint32_t max_pages,
 		       struct rvt_core_mr **result)
 {
-	if (kind == RVT_MR_DMA ? max_pages != 0 : max_pages == 0)
+	if (kind == RVT_MR_DMA ? max_pages != 0 || pd->user : max_pages == 0)
+		return to_int(Errno::inval);
+	if (kind == RVT_MR_FAST && max_pages > RVT_MAX_FAST_REG_PAGES)
 		return to_int(Errno::inval);
 
 	Owned<Mr> mr(create<Mr>(*pd, kind));

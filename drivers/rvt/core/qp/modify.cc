@@ -84,7 +84,8 @@ Errno check(const Qp &qp, const rvt_qp_attr &attr, uint32_t mask, QpState &next)
 
 	if (mask & ~known_bits)
 		return Errno::opnotsupp;
-	if ((mask & RVT_QP_STATE && attr.state > RVT_QPS_ERR) ||
+	// A C enum promotes to int here: a negative number is out of range too.
+	if ((mask & RVT_QP_STATE && static_cast<uint32_t>(attr.state) > RVT_QPS_ERR) ||
 	    (mask & RVT_QP_CUR_STATE && attr.cur_state != static_cast<rvt_qp_state>(cur)))
 		return Errno::inval;
 	next = mask & RVT_QP_STATE ? static_cast<QpState>(attr.state) : cur;
