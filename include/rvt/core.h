@@ -570,7 +570,9 @@ struct rvt_swqe *rvt_core_send_slot(struct rvt_core_qp *qp);
 
 /**
  * rvt_post_one_wr - check the request in the slot and commit it
- * @sge: its pieces, @num_sge of them; not looked at if @num_sge is 0
+ * @qp: the queue pair
+ * @sge: its pieces; not looked at if @num_sge is 0
+ * @num_sge: how many
  * @inline_data: RVT_SEND_INLINE: the bytes of all pieces in a row, else NULL
  *
  * A user's keys are checked here; a kernel consumer's when the request is

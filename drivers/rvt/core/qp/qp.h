@@ -221,6 +221,7 @@ extern "C" {
 
 /**
  * get_allowed_ops - the family of packet opcodes of a queue pair type
+ * @type: the type
  *
  * Context: any. Return: 0x00 RC, 0x20 UC, 0x60 all others (InfiniBand 9.2.1).
  */
@@ -237,6 +238,7 @@ rvt::Errno alloc_ud_wq_attr(rvt::Qp *qp);
 
 /**
  * free_ud_wq_attr - give that room back; null or partly filled is fine
+ * @qp: its queue pair
  *
  * Context: process.
  */
@@ -244,6 +246,7 @@ void free_ud_wq_attr(rvt::Qp *qp);
 
 /**
  * rvt_init_qp - put the soft state of a queue pair to what RESET means
+ * @qp: the queue pair
  *
  * Rings empty, PSNs and attributes 0; sizes, signalling and completion
  * queues stay. Context: process.
@@ -253,6 +256,7 @@ void rvt_init_qp(rvt::Qp *qp) RVT_REQUIRES(qp->r_lock, qp->s_hlock, qp->s_lock);
 
 /**
  * rvt_reset_qp - bring a queue pair to RESET from any state
+ * @qp: the queue pair
  *
  * Queued requests vanish without completions; timers are off, the engine is
  * out, the table does not have it any more when this returns.
@@ -263,6 +267,7 @@ void rvt_reset_qp(rvt::Qp *qp) RVT_EXCLUDES(qp->r_lock, qp->s_hlock, qp->s_lock)
 
 /**
  * _rvt_reset_qp - the same for one who holds the three locks
+ * @qp: the queue pair
  * @locks: the scope that holds them
  *
  * Drops and takes them again, so it may sleep and what the caller read
@@ -273,6 +278,7 @@ void _rvt_reset_qp(rvt::Qp *qp, rvt::QpLocks &locks)
 
 /**
  * rvt_error_qp - bring a queue pair to ERR
+ * @qp: the queue pair
  * @err: status for a receive that is in use; receives waiting in the ring
  *       are flushed with WR_FLUSH_ERR, sends by the engine, which is started
  * @out: upcalls to deliver after unlocking
@@ -287,6 +293,7 @@ int rvt_error_qp(rvt::Qp *qp, rvt_wc_status err, rvt::Outbox &out)
 
 /**
  * rvt_clear_mr_refs - drop what a queue pair still holds of regions
+ * @qp: the queue pair
  * @clr_sends: 1: also throw away the queued sends
  *
  * Context: process. Locks: r_lock, s_hlock, s_lock held.
@@ -296,6 +303,9 @@ void rvt_clear_mr_refs(rvt::Qp *qp, int clr_sends)
 
 /**
  * rvt_swqe_has_lkey - does a send request use a key?
+ * @qp: the request's queue pair
+ * @wqe: the request
+ * @lkey: the key
  *
  * Context: any. Locks: s_hlock and s_lock of its queue pair held.
  */
@@ -304,6 +314,8 @@ bool rvt_swqe_has_lkey(rvt::Qp *qp, rvt_swqe *wqe, uint32_t lkey)
 
 /**
  * rvt_qp_sends_has_lkey - does any queued send use a key?
+ * @qp: the queue pair
+ * @lkey: the key
  *
  * Context: any. Locks: s_hlock and s_lock held.
  */
@@ -311,6 +323,8 @@ bool rvt_qp_sends_has_lkey(rvt::Qp *qp, uint32_t lkey) RVT_REQUIRES(qp->s_hlock,
 
 /**
  * rvt_qp_acks_has_lkey - does an RC responder answer from a key's region?
+ * @qp: the responder
+ * @lkey: the key
  *
  * Responses are made at once, so there is at most one. Locks: r_lock held.
  */
@@ -318,6 +332,7 @@ bool rvt_qp_acks_has_lkey(rvt::Qp *qp, uint32_t lkey) RVT_REQUIRES(qp->r_lock);
 
 /**
  * rvt_qp_mr_clean - a region ends: does the queue pair still use its key?
+ * @qp: the queue pair
  * @lkey: the key
  * @out: upcalls to deliver after unlocking
  *
@@ -329,6 +344,7 @@ void rvt_qp_mr_clean(rvt::Qp *qp, uint32_t lkey, rvt::Outbox &out)
 
 /**
  * rvt_qp_valid_operation - may this request be posted here?
+ * @qp: where it is posted
  * @wqe: opcode and its fields filled in
  * @sge: its pieces
  * @num_sge: how many
@@ -340,6 +356,7 @@ rvt::Errno rvt_qp_valid_operation(rvt::Qp *qp, const rvt_swqe *wqe, const rvt_sg
 
 /**
  * rvt_qp_is_avail - is there a free slot in the send ring?
+ * @qp: the queue pair
  *
  * Context: any. Locks: s_hlock held. Return: ok, nomem.
  */
@@ -347,6 +364,7 @@ rvt::Errno rvt_qp_is_avail(rvt::Qp *qp) RVT_REQUIRES(qp->s_hlock);
 
 /**
  * rvt_get_rwqe - take the next receive for an incoming message
+ * @qp: the responder
  * @wr_id_only: 1: only its cookie is wanted (RDMA WRITE with immediate)
  * @need: bytes the message needs; a receive that is too small for @need stays
  *        where it is (datagrams); 0: any will do
@@ -362,6 +380,8 @@ int rvt_get_rwqe(rvt::Qp *qp, int wr_id_only, uint64_t need, rvt::Outbox &out)
 
 /**
  * rvt_comm_est - the first message reached a queue pair in RTR
+ * @qp: the responder
+ * @out: takes the event, to be delivered after unlocking
  *
  * Raises COMM_EST once per entry to RTR. Locks: r_lock held.
  */
@@ -369,6 +389,7 @@ void rvt_comm_est(rvt::Qp *qp, rvt::Outbox &out) RVT_REQUIRES(qp->r_lock);
 
 /**
  * rvt_add_rnr_timer - wait because the responder has no receive
+ * @qp: the requester
  * @aeth: the responder's timer code in bits 28:24 (InfiniBand 9.7.5.2.8)
  *
  * Context: any. Locks: s_lock held.
@@ -377,6 +398,7 @@ void rvt_add_rnr_timer(rvt::Qp *qp, uint32_t aeth) RVT_REQUIRES(qp->s_lock);
 
 /**
  * rvt_stop_rc_timers - forget RNR and retry waits
+ * @qp: the requester
  *
  * A callback that runs already finds the flags cleared.
  * Context: any. Locks: s_lock held.
@@ -385,6 +407,7 @@ void rvt_stop_rc_timers(rvt::Qp *qp) RVT_REQUIRES(qp->s_lock);
 
 /**
  * rvt_stop_rnr_timer - the wait is over; for the timer's callback
+ * @qp: the requester
  *
  * Context: any. Locks: s_lock held.
  */
@@ -392,6 +415,7 @@ void rvt_stop_rnr_timer(rvt::Qp *qp) RVT_REQUIRES(qp->s_lock);
 
 /**
  * rvt_del_timers_sync - wait until no timer callback runs
+ * @qp: the requester
  *
  * Context: process. Locks: none of the queue pair's.
  */

@@ -84,6 +84,8 @@ void rvt_qp_iter_free(rvt::QpIter *iter);
 
 /**
  * rvt_qp_iter - visit every queue pair
+ * @dev: the device
+ * @v: handed to @cb
  * @cb: called with a reference held and no lock; may sleep, may reset the QP
  *
  * Context: process.
@@ -92,6 +94,7 @@ void rvt_qp_iter(rvt::Device *dev, uint64_t v, void (*cb)(rvt::Qp *qp, uint64_t 
 
 /**
  * rvt_driver_qp_init - make a device's queue pair tables
+ * @dev: the device
  *
  * Context: process. Return: ok, nomem, inval.
  */
@@ -99,6 +102,7 @@ rvt::Errno rvt_driver_qp_init(rvt::Device *dev);
 
 /**
  * rvt_free_qp_cb - visitor of the shutdown: resets the queue pair, counts it
+ * @qp: the queue pair
  * @v: address of the unsigned int to count in
  *
  * Context: process, a reference to @qp held.
@@ -107,6 +111,7 @@ void rvt_free_qp_cb(rvt::Qp *qp, uint64_t v);
 
 /**
  * rvt_free_all_qps - reset what is left at shutdown
+ * @dev: the device
  *
  * Context: process. Return: multicast trees that are not empty (at most 1
  * per port) plus queue pairs that had to be reset; expected 0.
@@ -115,6 +120,7 @@ unsigned int rvt_free_all_qps(rvt::Device *dev);
 
 /**
  * rvt_qp_exit - end a device's queue pair tables
+ * @dev: the device
  *
  * Reports what rvt_free_all_qps() still found. Context: process, after the
  * device left ib_core. Return: what rvt_free_all_qps() returned.
@@ -123,6 +129,8 @@ unsigned int rvt_qp_exit(rvt::Device *dev);
 
 /**
  * rvt_remove_qp - take a queue pair out of the table, if it is in it
+ * @dev: the device
+ * @qp: the queue pair
  *
  * Readers that found it before may use it until their read section ends.
  * Context: process. Locks: takes the table's.

@@ -52,6 +52,8 @@ extern "C" {
 
 /**
  * init_qpn_table - prepare the map of queue pair numbers
+ * @dev: the device
+ * @table: the map
  * @start: the number after which allocation begins
  * @reserved_from: first number never to be given out
  * @reserved_to: last of them, inclusive; equal to 0 with @reserved_from 0: none
@@ -64,6 +66,7 @@ rvt::Errno init_qpn_table(rvt::Device *dev, rvt::QpnMap *table, uint32_t start,
 
 /**
  * free_qpn_table - free the map's pages
+ * @table: the map
  *
  * Context: process; nobody uses the map any more. NULL pages are fine.
  */
@@ -71,6 +74,8 @@ void free_qpn_table(rvt::QpnMap *table);
 
 /**
  * alloc_qpn - take a queue pair number
+ * @dev: the device
+ * @table: the map
  * @type: SMI and GSI have the numbers 0 and 1, once per port
  * @port: port number, 1
  * @qpn: result
@@ -86,6 +91,8 @@ rvt::Errno alloc_qpn(rvt::Device *dev, rvt::QpnMap *table, rvt::QpType type, uin
 
 /**
  * rvt_free_qpn - give a queue pair number back; also QP0 and QP1
+ * @table: the map
+ * @qpn: the number
  *
  * A number that is not in use is ignored. Context: process.
  */
