@@ -40,6 +40,8 @@ t()
 	echo "@@ test $name"
 	start=$(now)
 	(
+		# What a test that failed left running must not disturb the next.
+		trap end_jobs EXIT
 		set -e
 		"$@"
 	)
@@ -51,6 +53,26 @@ t()
 	else
 		echo "@@ fail $name $(elapsed "$start") s, status $status"
 	fi
+}
+
+end_jobs()
+{
+	local left
+
+	left=$(jobs -p)
+	if [[ $left ]]; then
+		# shellcheck disable=SC2086
+		kill -TERM $left 2>/dev/null
+		await 3 jobs_ended || true
+		# shellcheck disable=SC2086
+		kill -KILL $left 2>/dev/null
+		wait
+	fi
+}
+
+jobs_ended()
+{
+	[[ -z $(jobs -pr) ]]
 }
 
 seconds()
