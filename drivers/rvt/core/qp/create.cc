@@ -25,7 +25,6 @@ rvt_core_qp::rvt_core_qp(const rvt_qp_init &init)
 	rvt_os_work_init(&s_work.raw, send_work);
 	attr.cap = init.cap;
 	attr.port_num = init.port_num;
-	attr.path_mig_state = RVT_MIG_MIGRATED;
 }
 
 rvt_core_qp::~rvt_core_qp() = default;

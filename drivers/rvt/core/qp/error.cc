@@ -53,7 +53,7 @@ void rvt_init_qp(Qp *qp)
 	qp->attr = {};
 	qp->attr.cap = cap;
 	qp->attr.port_num = port;
-	qp->attr.path_mig_state = RVT_MIG_MIGRATED;
+	qp->mig.store(MigState::migrated);
 
 	qp->s_flags &= s_busy | s_wanted_idle;
 	qp->s_head.store(0);

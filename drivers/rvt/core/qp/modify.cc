@@ -35,13 +35,13 @@ struct Check {
 };
 
 // InfiniBand 17.2.8: what may be asked of path migration, and where.
-bool migration_ok(uint8_t wanted, uint8_t current, QpState next)
+bool migration_ok(uint8_t wanted, MigState current, QpState next)
 {
 	switch (wanted) {
 	case RVT_MIG_REARM:
-		return current != RVT_MIG_ARMED && next == QpState::rts;
+		return current != MigState::armed && next == QpState::rts;
 	case RVT_MIG_MIGRATED:
-		return current != RVT_MIG_REARM && (next == QpState::rts || next == QpState::sqd);
+		return current != MigState::rearm && (next == QpState::rts || next == QpState::sqd);
 	default:
 		return false;
 	}
@@ -70,8 +70,7 @@ bool attributes_ok(const Qp &qp, const rvt_qp_attr &attr, uint32_t mask, QpState
 	check(RVT_QP_RNR_RETRY, attr.rnr_retry <= 7);
 	check(RVT_QP_TIMEOUT, attr.timeout <= 31);
 	check(RVT_QP_PATH_MTU, attr.path_mtu >= 1 && attr.path_mtu <= mtu_max);
-	check(RVT_QP_PATH_MIG_STATE,
-	      migration_ok(attr.path_mig_state, qp.attr.path_mig_state, next));
+	check(RVT_QP_PATH_MIG_STATE, migration_ok(attr.path_mig_state, qp.mig.load(), next));
 	check(RVT_QP_MAX_DEST_RD_ATOMIC, attr.max_dest_rd_atomic <= RVT_MAX_RD_ATOMIC);
 	check(RVT_QP_MAX_QP_RD_ATOMIC, attr.max_rd_atomic <= RVT_MAX_RD_ATOMIC);
 	return !check.failed;
@@ -158,13 +157,10 @@ void apply_migration(Qp &qp, const rvt_qp_attr &from, uint32_t mask, Outbox &out
 {
 	if (!(mask & RVT_QP_PATH_MIG_STATE))
 		return;
-	if (from.path_mig_state == RVT_MIG_MIGRATED && qp.attr.path_mig_state == RVT_MIG_ARMED) {
-		qp.attr.ah = qp.r_peer_ah = qp.attr.alt_ah;
-		qp.attr.port_num = qp.attr.alt_port_num;
-		qp.attr.pkey_index = qp.r_pkey_index = qp.attr.alt_pkey_index;
-		out.event(qp, RVT_EVENT_PATH_MIG);
-	}
-	qp.attr.path_mig_state = from.path_mig_state;
+	if (from.path_mig_state == RVT_MIG_MIGRATED && qp.mig.load() == MigState::armed)
+		migrate(qp, out);
+	else
+		qp.mig.store(static_cast<MigState>(from.path_mig_state));
 }
 
 void change_state(Qp &qp, const rvt_qp_attr &attr, uint32_t mask, QpState next, QpLocks &locks,
@@ -221,6 +217,15 @@ Errno modify(Qp &qp, const rvt_qp_attr &attr, uint32_t mask, Outbox &out)
 
 } // namespace
 
+void rvt::migrate(Qp &qp, Outbox &out)
+{
+	qp.attr.ah = qp.r_peer_ah = qp.attr.alt_ah;
+	qp.attr.port_num = qp.attr.alt_port_num;
+	qp.attr.pkey_index = qp.r_pkey_index = qp.attr.alt_pkey_index;
+	qp.mig.store(MigState::migrated);
+	out.event(qp, RVT_EVENT_PATH_MIG);
+}
+
 extern "C" {
 
 int rvt_core_modify_is_ok(int cur_state, int new_state, int qp_type, uint32_t mask)
@@ -251,6 +256,7 @@ void rvt_core_qp_query(struct rvt_core_qp *qp, struct rvt_qp_attr *attr)
 
 	*attr = qp->attr;
 	attr->state = attr->cur_state = static_cast<rvt_qp_state>(state);
+	attr->path_mig_state = static_cast<uint8_t>(qp->mig.load());
 	attr->rq_psn = qp->r_psn.load();
 	attr->sq_psn = qp->s_next_psn.load();
 	attr->sq_draining = state == QpState::sqd && qp->s_cur != qp->s_last.load();

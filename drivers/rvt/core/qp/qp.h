@@ -101,10 +101,17 @@ struct rvt_core_qp : rvt::Object {
 		return s_head.load(std::memory_order_acquire) !=
 		       s_last.load(std::memory_order_acquire);
 	}
+	// For whoever alone writes a counter: the engine, or the holder of r_lock.
 	void count(rvt_counter which, uint64_t n = 1)
 	{
 		auto &c = counters_[which];
-		c.fetch_add(n, std::memory_order_relaxed);
+
+		c.store(c.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+	}
+	// For the two that both sides write.
+	void count_shared(rvt_counter which)
+	{
+		counters_[which].fetch_add(1, std::memory_order_relaxed);
 	}
 	void add_counters(uint64_t *value) const;
 	// Hand the counts over to the device.
@@ -174,8 +181,10 @@ struct rvt_core_qp : rvt::Object {
 	uint8_t s_retry RVT_GUARDED_BY(s_lock) = 0;	// what is left of attr.retry_cnt
 	uint8_t s_rnr_retry RVT_GUARDED_BY(s_lock) = 0; // what is left of attr.rnr_retry
 	rvt_qp_attr attr RVT_GUARDED_BY(s_lock){};	// as configured
-	rvt::SgeState s_sge;				// of the engine only: busy guards it
-	rvt::WithOwner<rvt_os_timer, rvt::Qp> s_timer;	// RNR or retry; RC only
+	// Path migration; the loopback looks at it without the lock.
+	std::atomic<rvt::MigState> mig{rvt::MigState::migrated};
+	rvt::SgeState s_sge;			       // of the engine only: busy guards it
+	rvt::WithOwner<rvt_os_timer, rvt::Qp> s_timer; // RNR or retry; RC only
 	rvt::WithOwner<rvt_os_work, rvt::Qp> s_work;
 
 private:
@@ -425,6 +434,8 @@ void rvt_del_timers_sync(rvt::Qp *qp) RVT_EXCLUDES(qp->r_lock, qp->s_hlock, qp->
 namespace rvt
 {
 
+// Go over to the alternate path.
+void migrate(Qp &qp, Outbox &out) RVT_REQUIRES(qp.r_lock, qp.s_lock);
 // Let the engine run soon on the work queue. Any lock may be held.
 void schedule_send(Qp &qp);
 // Raise LAST_WQE_REACHED if rvt_error_qp() said so.

@@ -72,7 +72,7 @@ void count_completion(Qp &qp, rvt_wc_status status)
 		qp.count(RVT_CNT_SENDS);
 		break;
 	case RVT_WC_WR_FLUSH_ERR:
-		qp.count(RVT_CNT_FLUSHED);
+		qp.count_shared(RVT_CNT_FLUSHED);
 		break;
 	case RVT_WC_RETRY_EXC_ERR:
 	case RVT_WC_RNR_RETRY_EXC_ERR:
@@ -114,7 +114,7 @@ void count_completion(Qp &qp, rvt_wc_status status)
 	qp.s_last.store(next, std::memory_order_release);
 	if (!tell || qp.send_cq.enter(wc, qp.ctx, status != RVT_WC_SUCCESS, out))
 		return true;
-	qp.count(RVT_CNT_CQ_OVERRUNS);
+	qp.count_shared(RVT_CNT_CQ_OVERRUNS);
 	return false;
 }
 
@@ -134,6 +134,20 @@ void fail(Qp &qp, const rvt_wc_status *status, Outbox &out)
 		rvt_error_qp_event(qp, rvt_error_qp(&qp, RVT_WC_WR_FLUSH_ERR, out), out);
 	else if (qp.state() == QpState::rts || qp.state() == QpState::sqd)
 		qp.set_state(QpState::sqe);
+}
+
+// The path gave no answer: is there another one, armed? Then go on there,
+// with all retries.
+bool take_alternate(Qp &qp, Outbox &out)
+{
+	MutexGuard r(qp.r_lock);
+	SpinGuard s(qp.s_lock);
+
+	if (qp.mig.load() != MigState::armed || !state_info(qp.state()).continue_send)
+		return false;
+	migrate(qp, out);
+	qp.s_retry = qp.attr.retry_cnt;
+	return true;
 }
 
 constexpr uint64_t retry_unit_ns = 4096;
@@ -240,6 +254,10 @@ Stop run_slice(Qp &qp, Transport transport, Budget &budget, Outbox &out)
 			s.unlock();
 			out.completions();
 
+			if (!retry && take_alternate(qp, out)) {
+				s.lock();
+				continue;
+			}
 			Verdict verdict = Verdict::done(RVT_WC_RETRY_EXC_ERR);
 			if (retry)
 				verdict = transport(qp, wqe, path, out);

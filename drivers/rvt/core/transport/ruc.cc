@@ -243,6 +243,25 @@ bool reaches(const Message &m, const Path &path) RVT_REQUIRES(m.resp.r_lock)
 	return true;
 }
 
+// Both ends have loaded an alternate path and met: now both can use it
+// (InfiniBand 17.2.8.1).
+void arm_migration(const Message &m)
+{
+	auto loaded = [](const Qp &qp) {
+		return qp.mig.load(std::memory_order_relaxed) != MigState::migrated;
+	};
+	auto arm = [](Qp &qp) {
+		MigState rearm = MigState::rearm;
+
+		qp.mig.compare_exchange_strong(rearm, MigState::armed);
+	};
+
+	if (loaded(m.req) && loaded(m.resp)) {
+		arm(m.req);
+		arm(m.resp);
+	}
+}
+
 void fail_responder(const Message &m, const FaultInfo &fault) RVT_REQUIRES(m.resp.r_lock)
 {
 	{
@@ -308,6 +327,7 @@ Verdict deliver(const Message &m, const Path &path)
 		return Verdict::done(m.req.type == QpType::rc ? info.requester : RVT_WC_SUCCESS);
 	}
 	complete_receive(m);
+	arm_migration(m);
 	m.req.count(RVT_CNT_LOOP_PKTS, ((m.wqe.lpsn - m.wqe.psn) & Psn::mask) + 1);
 	m.req.count(RVT_CNT_LOOP_BYTES, m.wqe.length);
 	return Verdict::done(RVT_WC_SUCCESS);

@@ -17,10 +17,10 @@ bool complete_recv(Qp &qp, const rvt_wc &wc, bool solicited, Outbox &out)
 	if (wc.status == RVT_WC_SUCCESS)
 		qp.count(RVT_CNT_RECVS);
 	else if (wc.status == RVT_WC_WR_FLUSH_ERR)
-		qp.count(RVT_CNT_FLUSHED);
+		qp.count_shared(RVT_CNT_FLUSHED);
 	if (qp.recv_cq.enter(wc, qp.ctx, solicited, out))
 		return true;
-	qp.count(RVT_CNT_CQ_OVERRUNS);
+	qp.count_shared(RVT_CNT_CQ_OVERRUNS);
 	return false;
 }
 
