@@ -84,6 +84,7 @@ static struct lock_class_key os_lock_key[RVT_LOCK_CLASSES];
 static const char *const os_lock_name[RVT_LOCK_CLASSES] = {
 	[RVT_LOCK_DEVICE] = "rvt_device",
 	[RVT_LOCK_PD] = "rvt_pd",
+	[RVT_LOCK_QP_MODIFY] = "rvt_qp_modify",
 	[RVT_LOCK_QP_R] = "rvt_qp_r",
 	[RVT_LOCK_QP_SH] = "rvt_qp_sh",
 	[RVT_LOCK_QP_S] = "rvt_qp_s",
