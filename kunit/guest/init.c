@@ -11,6 +11,7 @@
 #include <linux/reboot.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
@@ -132,6 +133,21 @@ static long long now_ms(void)
 	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
 }
 
+/* lockdep switches itself off at its first report, and when it is full. */
+static void check_lockdep(void)
+{
+	static char text[8192];
+	char *line;
+
+	if (read_file("/proc/lockdep_stats", text, sizeof(text)))
+		return;
+	line = strstr(text, "debug_locks:");
+	if (line && strtol(line + strlen("debug_locks:"), NULL, 10) == 1)
+		say("rvt-guest: lockdep was on to the end");
+	else
+		say("rvt-guest: FAILED lockdep is off");
+}
+
 /* kmemleak says nothing about objects younger than five seconds. */
 static void find_leaks(void)
 {
@@ -192,6 +208,7 @@ int main(void)
 		}
 		if (!unload("rvt") && !load("rvt"))
 			unload("rvt");
+		check_lockdep();
 		find_leaks();
 	}
 	say("rvt-guest: end");
