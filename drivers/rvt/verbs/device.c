@@ -18,6 +18,10 @@ static int rvt_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 
 	memset(attr, 0, sizeof(*attr));
 	attr->sys_image_guid = ibdev->node_guid;
+	/* Programs take vendor 0 for an error; "RVT" is a locally administered OUI. */
+	attr->vendor_id = 0x525654;
+	attr->vendor_part_id = 1;
+	attr->hw_ver = 1;
 	attr->fw_ver = 1;
 	attr->max_mr_size = U64_MAX;
 	attr->page_size_cap = PAGE_MASK;
