@@ -479,7 +479,9 @@ int Qp::post(const std::vector<Wr> &chain, size_t *posted)
 	for (const Wr &wr : chain) {
 		rvt_swqe *slot = rvt_core_send_slot(raw);
 
-		slot->wr_id = wr.id;
+		slot->wr_id = number ? number(wr) : wr.id;
+		const uint64_t id = slot->wr_id;
+
 		slot->opcode = wr.op;
 		slot->flags = wr.flags;
 		slot->imm = wr.imm;
@@ -501,8 +503,11 @@ int Qp::post(const std::vector<Wr> &chain, size_t *posted)
 		}
 		rc = rvt_post_one_wr(raw, wr.sge.data(), static_cast<uint32_t>(wr.sge.size()),
 				     wr.flags & RVT_SEND_INLINE ? wr.inline_data.data() : nullptr);
-		if (rc)
+		if (rc) {
+			if (refused)
+				refused(id);
 			break;
+		}
 		n++;
 	}
 	rvt_core_send_end(raw, flags, n);

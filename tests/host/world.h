@@ -222,11 +222,20 @@ public:
 	Srq *srq = nullptr;
 	std::vector<rvt_event> events;
 	std::function<void(rvt_event)> on_event;
+	/* Numbers the sends, under the producer lock, instead of what they say. */
+	std::function<uint64_t(const Wr &)> number;
+	std::function<void(uint64_t)> refused;
 	/* What the helpers below modify with; tests change it beforehand. */
 	rvt_qp_attr attr = {};
 	uint32_t num = 0;
 
-	int modify(uint32_t mask) { return rvt_core_qp_modify(raw, &attr, mask); }
+	int modify(uint32_t mask)
+	{
+		/* Another task may change attr meanwhile. */
+		const rvt_qp_attr now = attr;
+
+		return rvt_core_qp_modify(raw, &now, mask);
+	}
 	int to(rvt_qp_state state, uint32_t mask = 0);
 	int to_init();
 	/* Address the peer and expect its PSN. */

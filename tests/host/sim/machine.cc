@@ -520,6 +520,12 @@ void Machine::switch_point(unsigned int weight)
 	}
 }
 
+void Machine::sleep(uint64_t ns)
+{
+	must_be_process("sleep");
+	block("time", nullptr, now_ + ns);
+}
+
 void Machine::maybe_switch()
 {
 	switch_point(1);
@@ -704,6 +710,7 @@ void Machine::unlock(Lock *lock)
 
 int Machine::read_lock()
 {
+	switch_point(1);
 	int cookie = next_cookie_++ & 0x7fffffff;
 
 	current_->sections.push_back({cookie, epoch_});
@@ -757,6 +764,9 @@ void Machine::work_queue(Work *work)
 {
 	if (work->magic != work_magic)
 		fail("work is queued that was not initialised (or freed)");
+	switch_point(1);
+	if (work->magic != work_magic)
+		fail("work is queued that was freed meanwhile");
 	if (work->queued || work->cancelling)
 		return;
 	work->queued = true;
@@ -807,6 +817,9 @@ void Machine::timer_start(Timer *timer, uint64_t ns)
 {
 	if (timer->magic != timer_magic)
 		fail("a timer is started that was not initialised (or freed)");
+	switch_point(1);
+	if (timer->magic != timer_magic)
+		fail("a timer is started that was freed meanwhile");
 	if (!timer->pending) {
 		timer->pending = true;
 		timers_.push_back(timer);
@@ -885,6 +898,7 @@ bool Machine::wait(void *waitq, bool (*done)(void *), void *arg, uint64_t timeou
 
 void Machine::wake(void *waitq)
 {
+	switch_point(1);
 	if (*static_cast<uint64_t *>(waitq) != waitq_magic)
 		fail("rvt_os_wake on what was not initialised (or freed)");
 	for (Task *task : tasks_)

@@ -57,6 +57,8 @@ public:
 
 	/* Run a function in interrupt context and wait for its end. */
 	void in_interrupt(std::function<void()> fn);
+	/* Let a task of the test wait for time to pass. */
+	void sleep(uint64_t ns);
 	/* A place where another task may go on, for code of the tests. */
 	void maybe_switch();
 	/* A number below @n that the seed determines; 0 in a machine with seed 0. */

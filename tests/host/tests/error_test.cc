@@ -577,7 +577,7 @@ TEST(LastWqe, ComesAfterTheLastCompletion)
 	Mr &mr = w.add_mr(64);
 	bool had_completion = false;
 
-	b->on_event = [&](rvt_event event) {
+	b->on_event = [&, b = b](rvt_event event) {
 		if (event == RVT_EVENT_QP_LAST_WQE_REACHED)
 			had_completion = b->rcq->waiting() == 1;
 	};

@@ -471,9 +471,9 @@ protected:
 
 	/* In SQD an RC queue pair accepts nearly every attribute. */
 	void refuse(uint32_t mask, auto &&change, bool good = false,
-		    std::source_location where = std::source_location::current())
+		    Where where = Where::here())
 	{
-		testing::ScopedTrace trace(where.file_name(), static_cast<int>(where.line()),
+		testing::ScopedTrace trace(where.file_name(), where.line(),
 					   "this value");
 		rvt_qp_attr keep = a->attr;
 
@@ -489,7 +489,7 @@ protected:
 		a->attr = keep;
 	}
 	void accept(uint32_t mask, auto &&change,
-		    std::source_location where = std::source_location::current())
+		    Where where = Where::here())
 	{
 		refuse(mask, change, true, where);
 	}

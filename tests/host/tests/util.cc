@@ -3,7 +3,7 @@
 
 namespace {
 
-std::string at(const std::source_location &where)
+std::string at(const Where &where)
 {
 	return std::string(where.file_name()) + ":" + std::to_string(where.line());
 }
@@ -37,9 +37,9 @@ const char *status_name(uint32_t status)
 	return "?";
 }
 
-rvt_wc expect_wc(Cq &cq, const Want &want, std::source_location where)
+rvt_wc expect_wc(Cq &cq, const Want &want, Where where)
 {
-	testing::ScopedTrace trace(where.file_name(), static_cast<int>(where.line()),
+	testing::ScopedTrace trace(where.file_name(), where.line(),
 				   "completion expected here");
 	std::optional<rvt_wc> got = cq.poll();
 
@@ -79,7 +79,7 @@ rvt_wc expect_wc(Cq &cq, const Want &want, std::source_location where)
 	return *got;
 }
 
-void expect_none(Cq &cq, std::source_location where)
+void expect_none(Cq &cq, Where where)
 {
 	std::optional<rvt_wc> got = cq.poll();
 
@@ -89,13 +89,13 @@ void expect_none(Cq &cq, std::source_location where)
 }
 
 void expect_run(Cq &cq, const std::vector<uint64_t> &ids, uint32_t status,
-		std::source_location where)
+		Where where)
 {
 	for (uint64_t id : ids)
 		expect_wc(cq, {.id = id, .status = status}, where);
 }
 
-void expect_state(Qp &qp, rvt_qp_state state, std::source_location where)
+void expect_state(Qp &qp, rvt_qp_state state, Where where)
 {
 	rvt_qp_attr now = qp.query();
 
@@ -104,9 +104,9 @@ void expect_state(Qp &qp, rvt_qp_state state, std::source_location where)
 	EXPECT_EQ(qp.stat().state, state) << at(where);
 }
 
-void expect_works(Qp &a, Qp &b, std::source_location where)
+void expect_works(Qp &a, Qp &b, Where where)
 {
-	testing::ScopedTrace trace(where.file_name(), static_cast<int>(where.line()),
+	testing::ScopedTrace trace(where.file_name(), where.line(),
 				   "the pair should work here");
 	Mr &from = a.world->add_mr(64, access_all, a.pd);
 	Mr &to = b.world->add_mr(64, access_all, b.pd);
@@ -120,9 +120,9 @@ void expect_works(Qp &a, Qp &b, std::source_location where)
 	EXPECT_EQ(to.read(0, 64), text);
 }
 
-void expect_same(const rvt_qp_attr &a, const rvt_qp_attr &b, std::source_location where)
+void expect_same(const rvt_qp_attr &a, const rvt_qp_attr &b, Where where)
 {
-	testing::ScopedTrace trace(where.file_name(), static_cast<int>(where.line()),
+	testing::ScopedTrace trace(where.file_name(), where.line(),
 				   "attributes compared here");
 
 	EXPECT_EQ(a.state, b.state);

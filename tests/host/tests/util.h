@@ -7,13 +7,24 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <source_location>
 
 constexpr int einval = -22;
 constexpr int enomem = -12;
 constexpr int eopnotsupp = -95;
 
-constexpr int rc_ok = 0;
+/* The line of the test that called (clang 14 has no std::source_location). */
+struct Where {
+	const char *file;
+	int number;
+
+	static constexpr Where here(const char *file = __builtin_FILE(),
+				    int number = __builtin_LINE())
+	{
+		return {file, number};
+	}
+	const char *file_name() const { return file; }
+	int line() const { return number; }
+};
 
 /* What a completion must say; what is left out is not looked at. */
 struct Want {
@@ -33,20 +44,20 @@ const char *status_name(uint32_t status);
 
 /* The next completion is there and says what is wanted. */
 rvt_wc expect_wc(Cq &cq, const Want &want,
-		 std::source_location where = std::source_location::current());
+		 Where where = Where::here());
 /* The queue is empty, also after all work is done. */
-void expect_none(Cq &cq, std::source_location where = std::source_location::current());
+void expect_none(Cq &cq, Where where = Where::here());
 /* Everything in @ids completes in this order with @status. */
 void expect_run(Cq &cq, const std::vector<uint64_t> &ids, uint32_t status,
-		std::source_location where = std::source_location::current());
+		Where where = Where::here());
 void expect_state(Qp &qp, rvt_qp_state state,
-		  std::source_location where = std::source_location::current());
+		  Where where = Where::here());
 /* A message goes from a to b and arrives: both are in working order. */
-void expect_works(Qp &a, Qp &b, std::source_location where = std::source_location::current());
+void expect_works(Qp &a, Qp &b, Where where = Where::here());
 
 /* Two attribute sets of a queue pair are the same. */
 void expect_same(const rvt_qp_attr &a, const rvt_qp_attr &b,
-		 std::source_location where = std::source_location::current());
+		 Where where = Where::here());
 
 uint64_t rnr_ns(unsigned int code);
 inline uint64_t timeout_ns(unsigned int code)

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
+/* The map of queue pair numbers, to exhaustion and around its end. */
+#include "qp/qpn.h"
+
+#include "util.h"
+
+namespace {
+
+using rvt::Errno;
+using rvt::Qpn;
+using rvt::QpnMap;
+using rvt::QpType;
+
+class Numbers : public testing::Test {
+protected:
+	Numbers() { EXPECT_EQ(init_qpn_table(nullptr, &map, 0, 0, 0), Errno::ok); }
+	~Numbers() override { free_qpn_table(&map); }
+
+	Errno take(uint32_t *number = nullptr, QpType type = QpType::rc)
+	{
+		Qpn qpn;
+		Errno e = alloc_qpn(nullptr, &map, type, 1, &qpn);
+
+		if (number)
+			*number = qpn.value();
+		return e;
+	}
+
+	sim::Machine m;
+	QpnMap map;
+};
+
+TEST_F(Numbers, EvenOnesFirstThenOdd)
+{
+	uint32_t n = 0;
+
+	for (uint32_t want : {2u, 4u, 6u, 8u}) {
+		ASSERT_EQ(take(&n), Errno::ok);
+		EXPECT_EQ(n, want);
+	}
+	/* A freed one is not used again before the space has wrapped. */
+	rvt_free_qpn(&map, Qpn(4));
+	ASSERT_EQ(take(&n), Errno::ok);
+	EXPECT_EQ(n, 10u);
+}
+
+TEST_F(Numbers, ToExhaustionAndBack)
+{
+	std::vector<bool> seen(1u << 24);
+	uint32_t n = 0, count = 0;
+	bool odd = false;
+
+	while (take(&n) == Errno::ok) {
+		ASSERT_GT(n, 1u);
+		ASSERT_LT(n, 1u << 24);
+		ASSERT_FALSE(seen[n]);
+		if (n % 2)
+			odd = true;
+		else
+			ASSERT_FALSE(odd) << "an even number after the odd ones began";
+		seen[n] = true;
+		count++;
+	}
+	EXPECT_EQ(count, (1u << 24) - 2);
+	EXPECT_EQ(take(), Errno::nomem);
+	for (uint32_t back : {2u, 3u, 0xffffffu, 0x800000u, 12345u}) {
+		rvt_free_qpn(&map, Qpn(back));
+		ASSERT_EQ(take(&n), Errno::ok);
+		EXPECT_EQ(n, back);
+		EXPECT_EQ(take(), Errno::nomem);
+	}
+}
+
+TEST_F(Numbers, Specials)
+{
+	uint32_t n = 9;
+
+	ASSERT_EQ(take(&n, QpType::smi), Errno::ok);
+	EXPECT_EQ(n, 0u);
+	EXPECT_EQ(take(&n, QpType::smi), Errno::inval);
+	ASSERT_EQ(take(&n, QpType::gsi), Errno::ok);
+	EXPECT_EQ(n, 1u);
+	EXPECT_EQ(take(&n, QpType::gsi), Errno::inval);
+	rvt_free_qpn(&map, Qpn(0));
+	EXPECT_EQ(take(&n, QpType::smi), Errno::ok);
+	EXPECT_EQ(take(&n, QpType::gsi), Errno::inval);
+	Qpn qpn;
+	EXPECT_EQ(alloc_qpn(nullptr, &map, QpType::gsi, 0, &qpn), Errno::inval);
+	EXPECT_EQ(alloc_qpn(nullptr, &map, QpType::gsi, 2, &qpn), Errno::inval);
+}
+
+TEST_F(Numbers, FreeingWhatIsNotInUseIsIgnored)
+{
+	rvt_free_qpn(&map, Qpn(0x700000));
+	rvt_free_qpn(&map, Qpn(2));
+	uint32_t n;
+	ASSERT_EQ(take(&n), Errno::ok);
+	EXPECT_EQ(n, 2u);
+	rvt_free_qpn(&map, Qpn(2));
+	rvt_free_qpn(&map, Qpn(2));
+}
+
+TEST(NumbersInit, ReservedRangeAndFailures)
+{
+	sim::Machine m;
+	{
+		QpnMap map;
+
+		EXPECT_EQ(init_qpn_table(nullptr, &map, 0, 10, 9), Errno::inval);
+		free_qpn_table(&map);
+	}
+	{
+		QpnMap map;
+		Qpn qpn;
+
+		ASSERT_EQ(init_qpn_table(nullptr, &map, 0, 4, 9), Errno::ok);
+		for (uint32_t want : {2u, 10u, 12u}) {
+			ASSERT_EQ(alloc_qpn(nullptr, &map, QpType::uc, 1, &qpn), Errno::ok);
+			EXPECT_EQ(qpn.value(), want);
+		}
+		free_qpn_table(&map);
+	}
+	{
+		QpnMap map;
+		Qpn qpn;
+
+		ASSERT_EQ(init_qpn_table(nullptr, &map, 0, 0, 0), Errno::ok);
+		m.fail_allocation(1);
+		EXPECT_EQ(alloc_qpn(nullptr, &map, QpType::uc, 1, &qpn), Errno::nomem);
+		EXPECT_EQ(alloc_qpn(nullptr, &map, QpType::uc, 1, &qpn), Errno::ok);
+		free_qpn_table(&map);
+	}
+}
+
+TEST(NumbersInterleaved, NoNumberTwice)
+{
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		sim::Machine m(seed);
+		QpnMap map;
+		std::vector<uint32_t> got;
+
+		ASSERT_EQ(init_qpn_table(nullptr, &map, 0, 0, 0), Errno::ok);
+		for (int t = 0; t < 3; t++)
+			m.spawn("t", [&] {
+				for (int i = 0; i < 5; i++) {
+					Qpn qpn;
+
+					EXPECT_EQ(alloc_qpn(nullptr, &map, QpType::rc, 1, &qpn),
+						  Errno::ok);
+					got.push_back(qpn.value());
+					if (i == 2)
+						rvt_free_qpn(&map, qpn);
+				}
+			});
+		m.run();
+		std::sort(got.begin(), got.end());
+		EXPECT_EQ(std::unique(got.begin(), got.end()), got.end());
+		free_qpn_table(&map);
+	}
+}
+
+} // namespace
