@@ -173,6 +173,25 @@ static void find_leaks(void)
 	say("rvt-guest: leaks done");
 }
 
+/* Let a task that asks for it (fail_nth) see any allocation fail, quietly. */
+static void prepare_faults(void)
+{
+	static const char *const kinds[] = { "failslab", "fail_page_alloc" };
+	char path[96];
+	unsigned int i;
+
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		snprintf(path, sizeof(path), "/sys/kernel/debug/%s/ignore-gfp-wait", kinds[i]);
+		write_file(path, "N");
+		snprintf(path, sizeof(path), "/sys/kernel/debug/%s/ignore-gfp-highmem", kinds[i]);
+		write_file(path, "N");
+		snprintf(path, sizeof(path), "/sys/kernel/debug/%s/min-order", kinds[i]);
+		write_file(path, "0");
+		snprintf(path, sizeof(path), "/sys/kernel/debug/%s/verbose", kinds[i]);
+		write_file(path, "0");
+	}
+}
+
 static void end_machine(void)
 {
 	/* User Mode Linux ends at power-off; QEMU without ACPI at a reset. */
@@ -199,6 +218,7 @@ int main(void)
 		write_file(KMEMLEAK, "clear");
 	}
 
+	prepare_faults();
 	say("rvt-guest: begin");
 	if (!load("rvt")) {
 		show_place("rvt");

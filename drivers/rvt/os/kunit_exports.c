@@ -10,7 +10,13 @@
 #include <rvt/core.h>
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 13, 0)
-EXPORT_SYMBOL_NS_GPL(rvt_core_modify_is_ok, RVT_KUNIT);
+#define FOR_KUNIT(symbol) EXPORT_SYMBOL_NS_GPL(symbol, RVT_KUNIT)
 #else
-EXPORT_SYMBOL_NS_GPL(rvt_core_modify_is_ok, "RVT_KUNIT");
+#define FOR_KUNIT(symbol) EXPORT_SYMBOL_NS_GPL(symbol, "RVT_KUNIT")
 #endif
+
+FOR_KUNIT(rvt_core_modify_is_ok);
+FOR_KUNIT(rvt_core_qp_for_each);
+FOR_KUNIT(rvt_core_qp_stat);
+FOR_KUNIT(rvt_core_qp_num);
+FOR_KUNIT(rvt_core_counters_read);
