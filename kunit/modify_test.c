@@ -387,7 +387,7 @@ struct bad_value {
 		statement;                                                          \
 	}
 
-SPOIL(nothing, )
+SPOIL(nothing, (void)attr)
 SPOIL(dlid_mcast, rdma_ah_set_dlid(&attr->ah_attr, 0xc000))
 SPOIL(dlid_mcast_last, rdma_ah_set_dlid(&attr->ah_attr, 0xfffe))
 SPOIL(dlid_permissive, rdma_ah_set_dlid(&attr->ah_attr, 0xffff))
@@ -399,6 +399,7 @@ SPOIL(sgid_empty, rdma_ah_set_grh(&attr->ah_attr, NULL, 0, rig->port_attr.gid_tb
 SPOIL(alt_dlid, rdma_ah_set_dlid(&attr->alt_ah_attr, 0xc000))
 SPOIL(alt_rate, rdma_ah_set_static_rate(&attr->alt_ah_attr, 200))
 SPOIL(alt_pkey, attr->alt_pkey_index = rig->port_attr.pkey_tbl_len)
+SPOIL(alt_timeout, attr->alt_timeout = 32)
 SPOIL(pkey, attr->pkey_index = rig->port_attr.pkey_tbl_len)
 SPOIL(pkey_last, attr->pkey_index = U16_MAX)
 SPOIL(rnr_timer, attr->min_rnr_timer = 32)
@@ -443,6 +444,7 @@ static const struct bad_value bad_values[] = {
 	BAD("alternate path, unknown rate", RC, INIT, RTR, IB_QP_ALT_PATH, alt_rate, EINVAL),
 	BAD("alternate P_Key index", RC, INIT, RTR, IB_QP_ALT_PATH, alt_pkey, EINVAL),
 	BAD("alternate P_Key index, UC", UC, RTS, RTS, IB_QP_ALT_PATH, alt_pkey, EINVAL),
+	BAD("alternate timeout 32", RC, RTS, RTS, IB_QP_ALT_PATH, alt_timeout, EINVAL),
 	BAD("P_Key index", RC, RESET, INIT, 0, pkey, EINVAL),
 	BAD("P_Key index 65535", UD, RESET, INIT, 0, pkey_last, EINVAL),
 	BAD("P_Key index, INIT", UD, INIT, RTR, IB_QP_PKEY_INDEX, pkey, EINVAL),
