@@ -17,7 +17,11 @@
 #endif
 #endif
 #ifdef RVT_SIM_STACK_TRACE
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(mem, size) ((void)(mem), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(mem, size) ((void)(mem), (void)(size))
 #endif
 
 namespace sim {
@@ -70,6 +74,38 @@ Machine *the_machine;
 std::vector<std::unique_ptr<Fiber>> all_fibers;
 std::vector<Fiber *> free_fibers;
 Fiber main_fiber;
+
+/*
+ * Large blocks are kept for the next machine: getting them from the system
+ * anew costs more than everything else in a short run.
+ */
+constexpr size_t large_block = 64 * 1024;
+std::multimap<size_t, void *> free_blocks;
+
+void *get_block(size_t size)
+{
+	auto it = free_blocks.find(size);
+
+	if (size < large_block || it == free_blocks.end())
+		return calloc(1, size);
+	void *mem = it->second;
+
+	free_blocks.erase(it);
+	ASAN_UNPOISON_MEMORY_REGION(mem, size);
+	return memset(mem, 0, size);
+}
+
+void put_block(void *mem, size_t size)
+{
+	if (size < large_block || size > 16 * 1024 * 1024) {
+		/* For builds without AddressSanitizer. */
+		memset(mem, 0xdb, std::min(size, large_block));
+		free(mem);
+		return;
+	}
+	ASAN_POISON_MEMORY_REGION(mem, size);
+	free_blocks.emplace(size, mem);
+}
 
 /*
  * Over all machines of this program: locks that were taken in a read section,
@@ -599,12 +635,11 @@ void *Machine::zalloc(size_t size)
 	if (!size)
 		fail("rvt_os_zalloc of 0 bytes");
 
-	/* Whole units of alignment, and not one byte more than asked for. */
-	void *mem = nullptr;
+	/* Not one byte more than asked for, and at least aligned to 16. */
+	void *mem = get_block(size);
 
-	if (posix_memalign(&mem, 16, size))
+	if (!mem)
 		return nullptr;
-	memset(mem, 0, size);
 	memory_[static_cast<char *>(mem)] = {size, allocations_};
 	return mem;
 }
@@ -647,9 +682,8 @@ void Machine::free(void *mem)
 	if (it == memory_.end())
 		fail("rvt_os_free of %p, which was never allocated or is freed already", mem);
 	check_nothing_inside(mem, it->second.size);
-	memset(mem, 0xdb, it->second.size);
+	put_block(mem, it->second.size);
 	memory_.erase(it);
-	::free(mem);
 }
 
 /* --- locks ----------------------------------------------------------------------- */
