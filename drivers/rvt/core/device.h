@@ -60,11 +60,14 @@ private:
 
 	void look();
 	Ref<Qp> next(unsigned int pass);
+	void append(Qp &qp) RVT_REQUIRES(lock_);
+	void unlink(Qp &qp) RVT_REQUIRES(lock_);
 
 	Timer timer_;
 	Work work_;
 	SpinLock lock_{RVT_LOCK_TABLE};
 	Qp *first_ RVT_GUARDED_BY(lock_) = nullptr;
+	Qp *last_ RVT_GUARDED_BY(lock_) = nullptr;
 	bool running_ RVT_GUARDED_BY(lock_) = false;
 	unsigned int pass_ = 0; // of the work item only
 };

@@ -6,6 +6,7 @@
 
 #include <bit>
 
+#include "base/lock.h"
 #include "cq/cq.h"
 #include "device.h"
 #include "qp/qp.h"
@@ -22,8 +23,10 @@ constexpr unsigned int drain_steps = 6;
 
 void Object::put()
 {
-	// Once the count is down the object may be freed: keep what is needed.
+	// Once the count is down the object may be freed: keep what is needed. The
+	// device stays for the read section.
 	Device &device = dev;
+	ReadSection alive;
 
 	if (refs_.fetch_sub(1, std::memory_order_acq_rel) == (dying | 1))
 		rvt_os_wake(&device.waitq);

@@ -35,11 +35,17 @@ void rvt_core_pd::mr_clean(uint32_t key)
 {
 	// A queue pair stays in the list, and so alive, while the lock is held;
 	// events keep their queue pair alive and are delivered without the lock.
+	// The read section keeps the completion queues until their upcalls; it ends
+	// before the events are told.
 	Outbox out;
-	MutexGuard guard(lock_);
+	ReadSection alive;
+	{
+		MutexGuard guard(lock_);
 
-	for (Qp *qp = first_; qp; qp = qp->pd_next)
-		rvt_qp_mr_clean(qp, key, out);
+		for (Qp *qp = first_; qp; qp = qp->pd_next)
+			rvt_qp_mr_clean(qp, key, out);
+	}
+	out.completions();
 }
 
 extern "C" {

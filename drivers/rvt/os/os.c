@@ -288,7 +288,8 @@ void rvt_os_leak(const char *what, unsigned long count)
 
 int rvt_os_init(void)
 {
-	unsigned int flags = WQ_MEM_RECLAIM;
+	/* One request may copy 2 GiB: other work of the CPU must not wait for that. */
+	unsigned int flags = WQ_MEM_RECLAIM | WQ_CPU_INTENSIVE;
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 17, 0)
 	flags |= WQ_PERCPU;

@@ -87,7 +87,7 @@ static int mr_pin(struct ib_device *ibdev, u64 start, u64 length, u64 iova, int 
 {
 	u64 count;
 
-	if (!length)
+	if (!length || iova + (length - 1) < iova)
 		return -EINVAL;
 	pages->umem = rvt_compat_umem_get(ibdev, start, length, access);
 	if (IS_ERR(pages->umem))
@@ -197,7 +197,7 @@ static struct mr_pages mr_present(const struct rvt_ib_mr *mr)
 {
 	return (struct mr_pages){
 		.umem = mr->umem,
-		.iova = mr->ibmr.iova,
+		.iova = mr->umem->iova, /* uverbs writes over ibmr.iova */
 		.size = BIT_ULL(mr->page_shift),
 		.count = mr->npages,
 	};
@@ -222,7 +222,7 @@ struct ib_mr *rvt_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 le
 	if (!repin) {
 		start = old_umem->address;
 		length = ibmr->length;
-		iova = ibmr->iova;
+		iova = old_umem->iova;
 		/* Pages pinned for reading have to be pinned again to be written. */
 		repin = ib_access_writable(access) && !old_umem->writable;
 	}
@@ -252,9 +252,12 @@ struct ib_mr *rvt_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 le
 		rvt_core_mr_set_pd(mr->core, to_rvt_pd(new_ibpd)->core);
 	ret = mr_publish(mr, length, access, &pages);
 	if (ret) {
-		/* Left unusable, with its old pages still pinned. */
-		if (repin)
+		/* Left unusable where it was, with its old pages still pinned. */
+		rvt_core_mr_set_pd(mr->core, to_rvt_pd(ibmr->pd)->core);
+		if (repin) {
+			mr->npages = 0;
 			ib_umem_release(pages.umem);
+		}
 		return ERR_PTR(ret);
 	}
 	if (repin)

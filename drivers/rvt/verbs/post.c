@@ -33,6 +33,9 @@ struct posting {
 	bool locked;
 };
 
+/* So many requests of a process are posted without a pause. */
+#define POSTING_BATCH 32
+
 static int posting_begin(struct posting *p)
 {
 	int ret = rvt_core_send_begin(p->qp->core, &p->flags);
@@ -235,6 +238,13 @@ int rvt_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		return 0;
 	ret = posting_begin(&p);
 	while (!ret && wr) {
+		/* A process's list may be long, and interrupts are off. */
+		if (p.posted == POSTING_BATCH && ibqp->uobject) {
+			posting_end(&p);
+			ret = posting_begin(&p);
+			if (ret)
+				break;
+		}
 		if (unlikely(wr->send_flags & IB_SEND_INLINE))
 			ret = post_inline(&p, wr);
 		else

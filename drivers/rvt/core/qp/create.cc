@@ -153,6 +153,8 @@ int rvt_core_qp_create(struct rvt_core_dev *dev, struct rvt_qp_init *init,
 		QpLocks locks(*qp);
 
 		qp->r_sge.sge = qp->r_bound.get();
+		if (init->srq)
+			qp->attr.cap.max_recv_wr = qp->attr.cap.max_recv_sge = 0;
 		rvt_init_qp(qp.get());
 	}
 	qp->pd.add(*qp);

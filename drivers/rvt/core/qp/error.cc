@@ -111,6 +111,8 @@ int rvt_error_qp(Qp *qp, rvt_wc_status err, Outbox &out)
 	if (qp->state() == QpState::err || qp->state() == QpState::reset)
 		return 0;
 	qp->set_state(QpState::err);
+	// Against a receive posted now, see rvt_core_recv_post().
+	std::atomic_thread_fence(std::memory_order_seq_cst);
 	rvt_stop_rc_timers(qp);
 	qp->s_flags &= ~s_drain_notify;
 	if (qp->sends_pending())

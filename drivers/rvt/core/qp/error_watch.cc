@@ -24,18 +24,28 @@ ErrorWatch::~ErrorWatch()
 	rvt_os_timer_cancel_sync(&timer_.raw);
 }
 
+void ErrorWatch::append(Qp &qp)
+{
+	qp.err_listed = true;
+	qp.err_next = nullptr;
+	qp.err_prev = last_;
+	(last_ ? last_->err_next : first_) = &qp;
+	last_ = &qp;
+}
+
+void ErrorWatch::unlink(Qp &qp)
+{
+	qp.err_listed = false;
+	(qp.err_prev ? qp.err_prev->err_next : first_) = qp.err_next;
+	(qp.err_next ? qp.err_next->err_prev : last_) = qp.err_prev;
+}
+
 void ErrorWatch::add(Qp &qp)
 {
 	SpinGuard guard(lock_);
 
-	if (!qp.err_listed) {
-		qp.err_listed = true;
-		qp.err_prev = nullptr;
-		qp.err_next = first_;
-		if (first_)
-			first_->err_prev = &qp;
-		first_ = &qp;
-	}
+	if (!qp.err_listed)
+		append(qp);
 	if (!running_) {
 		running_ = true;
 		rvt_os_timer_start(&timer_.raw, period_ns);
@@ -46,25 +56,36 @@ void ErrorWatch::remove(Qp &qp)
 {
 	SpinGuard guard(lock_);
 
-	if (!qp.err_listed)
-		return;
-	qp.err_listed = false;
-	(qp.err_prev ? qp.err_prev->err_next : first_) = qp.err_next;
-	if (qp.err_next)
-		qp.err_next->err_prev = qp.err_prev;
+	if (qp.err_listed)
+		unlink(qp);
 }
 
-// One that this round has not seen and that has something to flush.
+// One that this round has not seen and that has something to flush. Those
+// seen go to the end, so the round is over when the first has been seen.
 Ref<Qp> ErrorWatch::next(unsigned int pass)
 {
-	SpinGuard guard(lock_);
+	constexpr unsigned int at_once = 64; // with interrupts off
+	bool more = true;
 
-	for (Qp *qp = first_; qp; qp = qp->err_next) {
-		if (qp->err_pass == pass)
-			continue;
-		qp->err_pass = pass;
-		if (!qp->rq.seems_empty())
-			return Ref<Qp>(qp);
+	while (more) {
+		SpinGuard guard(lock_);
+
+		for (unsigned int n = 0; n < at_once; n++) {
+			Qp *qp = first_;
+
+			if (!qp || qp->err_pass == pass) {
+				more = false;
+				break;
+			}
+			qp->err_pass = pass;
+			unlink(*qp);
+			// A kernel consumer's posts announce themselves: no need to watch
+			// further. A post from now on puts it on again.
+			if (qp->rq.mapped())
+				append(*qp);
+			if (!qp->rq.seems_empty())
+				return Ref<Qp>(qp);
+		}
 	}
 	return {};
 }
@@ -72,13 +93,8 @@ Ref<Qp> ErrorWatch::next(unsigned int pass)
 void ErrorWatch::look()
 {
 	pass_++;
-	for (Ref<Qp> qp = next(pass_); qp; qp = next(pass_)) {
-		// A kernel consumer's posts announce themselves: no need to watch
-		// further. Off first, so that a post from now on puts it on again.
-		if (!qp->rq.mapped())
-			remove(*qp);
+	for (Ref<Qp> qp = next(pass_); qp; qp = next(pass_))
 		flush_late_receives(*qp);
-	}
 
 	SpinGuard guard(lock_);
 

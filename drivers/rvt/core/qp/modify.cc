@@ -239,10 +239,12 @@ int rvt_core_modify_is_ok(int cur_state, int new_state, int qp_type, uint32_t ma
 
 int rvt_core_qp_modify(struct rvt_core_qp *qp, const struct rvt_qp_attr *attr, uint32_t mask)
 {
-	Outbox out;
+	{
+		Outbox out;
 
-	if (Errno e = modify(*qp, *attr, mask, out); failed(e))
-		return to_int(e);
+		if (Errno e = modify(*qp, *attr, mask, out); failed(e))
+			return to_int(e);
+	}
 	// Sends may go on (SQD, SQE -> RTS) or have to be flushed (-> ERR).
 	if (qp->sends_pending())
 		rvt_do_send(qp);

@@ -60,6 +60,7 @@ enum SendFlag : uint32_t {
 	s_wanted_idle = 8,   // somebody waits for busy to clear
 	s_drain_notify = 16, // SQ_DRAINED is owed
 	s_timed_out = 32,    // a wait for an answer is over: one retry less
+	s_flush_some = 64,   // requests up to s_flush_end are flushed in any state
 };
 inline constexpr uint32_t s_waiting = s_wait_rnr | s_wait_retry;
 
@@ -178,6 +179,7 @@ struct rvt_core_qp : rvt::Object {
 	uint32_t s_flags RVT_GUARDED_BY(s_lock) = 0;
 	std::atomic<uint32_t> s_last{0}; // written under s_lock
 	uint32_t s_cur RVT_GUARDED_BY(s_lock) = 0;
+	uint32_t s_flush_end RVT_GUARDED_BY(s_lock) = 0;
 	uint8_t s_retry RVT_GUARDED_BY(s_lock) = 0;	// what is left of attr.retry_cnt
 	uint8_t s_rnr_retry RVT_GUARDED_BY(s_lock) = 0; // what is left of attr.rnr_retry
 	rvt_qp_attr attr RVT_GUARDED_BY(s_lock){};	// as configured

@@ -50,6 +50,8 @@ QpnMap::Page *QpnMap::page(uint32_t number)
 
 bool QpnMap::take(uint32_t number, bool &no_memory)
 {
+	if (number == Qpn::multicast)
+		return false;
 	Page *p = page(number);
 
 	if (!p) {

@@ -32,14 +32,18 @@ private:
 
 enum class Next : uint8_t { idle, flush, execute };
 
-Next pick(const Qp &qp) RVT_REQUIRES(qp.s_lock)
+Next pick(Qp &qp) RVT_REQUIRES(qp.s_lock)
 {
 	const StateInfo &allows = state_info(qp.state());
 	const uint32_t last = qp.s_last.load(std::memory_order_relaxed);
 
 	if (last == qp.s_head.load(std::memory_order_acquire))
 		return Next::idle;
-	if (allows.flush_send)
+	// What was queued when SQE began is flushed even if the consumer has
+	// brought the queue pair back to RTS meanwhile.
+	if (qp.s_flags & s_flush_some && last == qp.s_flush_end)
+		qp.s_flags &= ~s_flush_some;
+	if (allows.flush_send || qp.s_flags & s_flush_some)
 		return Next::flush;
 	const bool in_progress = qp.s_cur != last;
 	if (allows.start_send || (allows.continue_send && in_progress))
@@ -132,8 +136,11 @@ void fail(Qp &qp, const rvt_wc_status *status, Outbox &out)
 		overrun = !finish(qp, *status, out);
 	if (qp.type == QpType::rc || overrun)
 		rvt_error_qp_event(qp, rvt_error_qp(&qp, RVT_WC_WR_FLUSH_ERR, out), out);
-	else if (qp.state() == QpState::rts || qp.state() == QpState::sqd)
+	else if (qp.state() == QpState::rts || qp.state() == QpState::sqd) {
 		qp.set_state(QpState::sqe);
+		qp.s_flags |= s_flush_some;
+		qp.s_flush_end = qp.s_head.load();
+	}
 }
 
 // The path gave no answer: is there another one, armed? Then go on there,
@@ -239,8 +246,12 @@ Stop run_slice(Qp &qp, Transport transport, Budget &budget, Outbox &out)
 				break;
 			}
 			if (next == Next::flush) {
-				// Lost if the queue is overrun; the QP is stopped in any case.
-				(void)finish(qp, RVT_WC_WR_FLUSH_ERR, out);
+				if (!finish(qp, RVT_WC_WR_FLUSH_ERR, out) &&
+				    qp.state() != QpState::err) {
+					s.unlock();
+					fail(qp, nullptr, out);
+					s.lock();
+				}
 				budget.spend(0);
 				continue;
 			}

@@ -112,7 +112,7 @@ rvt_wc describe(const Datagram &d, const Qp &to) RVT_REQUIRES(to.r_lock)
 	wc.src_qp = d.req.qpn.value();
 	if (to.type == QpType::gsi || to.type == QpType::smi)
 		wc.pkey_index = d.pkey_index();
-	wc.slid = d.req.dev.lid.value() | d.ah.src_path_bits;
+	wc.slid = d.req.dev.lid.value();
 	wc.sl = d.ah.sl;
 	wc.port_num = 1;
 	return wc;
@@ -192,6 +192,7 @@ void deliver_multicast(const Datagram &d)
 				return;
 			deliver_to(d, member);
 			d.out.completions();
+			rvt_os_resched();
 		});
 	}
 }

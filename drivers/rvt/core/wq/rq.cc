@@ -31,6 +31,7 @@ void rvt_rq::advance()
 {
 	const uint32_t tail = ring_next(tail_now(), size_);
 
+	taken_++;
 	tail_.store(tail, std::memory_order_release);
 	store_release(memory_.ring->tail, tail);
 }
@@ -83,8 +84,10 @@ Take rvt_rq::take(uint64_t &wr_id, SgeState *to, uint64_t need)
 			if (piece.length)
 				to->add(piece);
 		}
-		if (to->length < need)
+		if (to->length < need) {
+			to->clear();
 			return Take::too_small;
+		}
 	}
 	advance();
 	return Take::got;
@@ -121,24 +124,58 @@ uint32_t rvt_rq::count()
 	return ring_count(end, tail_now(), size_);
 }
 
+// Copy entries [from, end) to the new ring, beginning at place @to there.
+void rvt_rq::copy_entries(RqMemory &memory, uint32_t from, uint32_t end, uint32_t &to) const
+{
+	const size_t stride = rvt_rwqe_size(max_sge);
+
+	for (; from != end; from = ring_next(from, size_), to = ring_next(to, memory.size))
+		__builtin_memcpy(memory.ring->data + to * stride,
+				 memory_.ring->data + from * stride, stride);
+}
+
+// What is posted now is copied with the locks free, since a ring may hold
+// 200 MB. Meanwhile some may be taken and others posted: the former are left
+// behind by the new tail, the latter copied under the locks. One call at a
+// time.
 Errno rvt_rq::exchange(RqMemory &memory)
 {
+	uint32_t from, end, to = 0;
+	uint64_t taken_before;
+
+	if (!exists() || memory.mapped() != mapped_)
+		return Errno::inval;
+	{
+		SpinGuard consumer(consumer_);
+
+		from = tail_now();
+		taken_before = taken_;
+		if (!head(end) || ring_count(end, from, size_) >= memory.size)
+			return Errno::inval;
+	}
+	const uint32_t copied = ring_count(end, from, size_);
+
+	copy_entries(memory, from, end, to);
+	from = end;
+
 	SpinGuard consumer(consumer_);
 	SpinGuard producer(producer_);
-	const size_t stride = rvt_rwqe_size(max_sge);
-	uint32_t end;
+	const uint64_t taken = taken_ - taken_before;
 
-	if (!exists() || !head(end) || memory.mapped() != mapped_ ||
-	    ring_count(end, tail_now(), size_) >= memory.size)
+	if (!head(end) || ring_count(end, tail_now(), size_) >= memory.size)
 		return Errno::inval;
-	uint32_t n = 0;
-	for (uint32_t from = tail_now(); from != end; from = ring_next(from, size_), n++)
-		__builtin_memcpy(memory.ring->data + n * stride, entry(from), stride);
-	memory.ring->head = n;
-	memory.ring->tail = 0;
+	uint32_t tail = static_cast<uint32_t>(taken);
+	if (taken > copied) {
+		// All of the copies are stale: begin afresh with what is left.
+		from = tail_now();
+		tail = to = 0;
+	}
+	copy_entries(memory, from, end, to);
+	tail_.store(tail % memory.size, std::memory_order_release);
+	memory.ring->head = to;
+	memory.ring->tail = tail_now();
 	std::swap(memory_, memory);
 	size_ = memory_.size;
-	tail_.store(0, std::memory_order_release);
 	return Errno::ok;
 }
 

@@ -66,12 +66,14 @@ private:
 	// The poster's index; false if it points outside.
 	bool head(uint32_t &index) const RVT_REQUIRES(consumer_);
 	void advance() RVT_REQUIRES(consumer_);
+	void copy_entries(RqMemory &memory, uint32_t from, uint32_t end, uint32_t &to) const;
 
 	SpinLock consumer_{RVT_LOCK_RQ_CONSUMER};
 	SpinLock producer_{RVT_LOCK_RQ_PRODUCER};
 	// Changed (exchange) with both locks held, so either is enough to read.
 	RqMemory memory_;
 	std::atomic<uint32_t> tail_{0};
+	uint64_t taken_ RVT_GUARDED_BY(consumer_) = 0; // receives taken so far
 	uint32_t size_ = 0;
 	bool mapped_ = false;
 };

@@ -80,6 +80,26 @@ void number(Qp &qp, rvt_swqe &wqe, const WrInfo &info) RVT_REQUIRES(qp.s_hlock)
 	qp.s_next_psn.store((first + n).value(), std::memory_order_relaxed);
 }
 
+// Make the request in the slot visible to the engine.
+void commit(Qp &qp, uint32_t head) RVT_REQUIRES(qp.s_hlock)
+{
+	qp.s_avail--;
+	// Everything before is seen by whoever sees the new head.
+	qp.s_head.store(ring_next(head, qp.sq.size), std::memory_order_release);
+}
+
+// In ERR a kernel consumer may post what its type cannot do: it is only
+// flushed. ib_drain_sq() does that with a datagram queue pair.
+Errno post_marker(Qp &qp, rvt_swqe &wqe, uint32_t head) RVT_REQUIRES(qp.s_hlock)
+{
+	if (Errno e = rvt_qp_is_avail(&qp); failed(e))
+		return e;
+	wqe.length = wqe.num_sge = 0;
+	wqe.psn = wqe.lpsn = wqe.ssn = 0;
+	commit(qp, head);
+	return Errno::ok;
+}
+
 Errno post_one(Qp &qp, const rvt_sge *sge, uint32_t num_sge, const void *inline_data)
 	RVT_REQUIRES(qp.s_hlock)
 {
@@ -89,6 +109,9 @@ Errno post_one(Qp &qp, const rvt_sge *sge, uint32_t num_sge, const void *inline_
 
 	if (num_sge > qp.sq.max_sge && !(inline_data && num_sge <= RVT_MAX_SGE))
 		return Errno::inval;
+	if (!qp.user && qp.state() == QpState::err && info.kind != WrKind::none &&
+	    !info.allows(qp.type))
+		return post_marker(qp, wqe, head);
 	if (Errno e = rvt_qp_valid_operation(&qp, &wqe, sge, num_sge); failed(e))
 		return e;
 	if (Errno e = rvt_qp_is_avail(&qp); failed(e))
@@ -115,9 +138,7 @@ Errno post_one(Qp &qp, const rvt_sge *sge, uint32_t num_sge, const void *inline_
 	if (is_datagram(qp.type) && !take_address(qp, wqe))
 		return Errno::inval;
 	number(qp, wqe, info);
-	qp.s_avail--;
-	// Everything before is seen by whoever sees the new head.
-	qp.s_head.store(ring_next(head, qp.sq.size), std::memory_order_release);
+	commit(qp, head);
 	return Errno::ok;
 }
 
