@@ -109,8 +109,8 @@ SAME(RVT_MIG_MIGRATED, IB_MIG_MIGRATED);
 SAME(RVT_MIG_REARM, IB_MIG_REARM);
 SAME(RVT_MIG_ARMED, IB_MIG_ARMED);
 
-/* P_Key and LIDs as ib_core has them, in network order there. */
-SAME(RVT_MCAST_LID_BASE, __constant_be16_to_cpu(IB_MULTICAST_LID_BASE));
+/* In network order there. */
+SAME(RVT_MCAST_LID_BASE, be16_to_cpu(IB_MULTICAST_LID_BASE));
 
 #undef SAME
 

@@ -41,7 +41,7 @@ struct rvt_ib_dev {
 	unsigned int index;
 	u64 port_guid;
 	u16 lid;
-	spinlock_t port_lock;
+	spinlock_t port_lock; /* port_cap_flags */
 	u32 port_cap_flags;
 	struct dentry *debugfs;
 };
@@ -81,7 +81,7 @@ struct rvt_ib_cq {
 	struct ib_cq ibcq;
 	struct rvt_core_cq *core;
 	struct rvt_ring *ring;
-	struct mutex resize;
+	struct mutex resize; /* ring */
 };
 
 /* As struct rvt_ib_cq. */
@@ -89,7 +89,7 @@ struct rvt_ib_srq {
 	struct ib_srq ibsrq;
 	struct rvt_core_srq *core;
 	struct rvt_ring *ring;
-	struct mutex resize;
+	struct mutex resize; /* ring */
 };
 
 /**
