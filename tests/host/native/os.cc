@@ -22,6 +22,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/* ThreadSanitizer knows no fences; what is done to one word it understands. */
+void full_barrier()
+{
+#ifdef __SANITIZE_THREAD__
+	static std::atomic<unsigned int> word;
+
+	word.fetch_add(1, std::memory_order_seq_cst);
+#else
+	std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
 template <class T, class Room> T &in(Room *room)
 {
 	static_assert(sizeof(T) <= sizeof(Room));
@@ -69,7 +81,7 @@ bool readers_left(unsigned int which)
 
 	for (Slot *slot : slots)
 		left += slot->left[which].load(std::memory_order_acquire);
-	std::atomic_thread_fence(std::memory_order_seq_cst);
+	full_barrier();
 	for (Slot *slot : slots)
 		entered += slot->entered[which].load(std::memory_order_acquire);
 	return entered != left;
@@ -292,13 +304,13 @@ int rvt_os_read_lock(void)
 	const unsigned int which = phase.load(std::memory_order_relaxed) & 1;
 
 	bump(my_slot().entered[which]);
-	std::atomic_thread_fence(std::memory_order_seq_cst);
+	full_barrier();
 	return static_cast<int>(which);
 }
 
 void rvt_os_read_unlock(int cookie)
 {
-	std::atomic_thread_fence(std::memory_order_seq_cst);
+	full_barrier();
 	bump(my_slot().left[cookie]);
 }
 
@@ -307,7 +319,7 @@ void rvt_os_read_synchronize(void)
 	static std::mutex one_at_a_time;
 	std::lock_guard guard(one_at_a_time);
 
-	std::atomic_thread_fence(std::memory_order_seq_cst);
+	full_barrier();
 	/* Twice: a reader may have read the phase and not yet entered. */
 	for (int i = 0; i < 2; i++) {
 		const unsigned int old = phase.fetch_add(1, std::memory_order_seq_cst) & 1;
@@ -394,7 +406,7 @@ void rvt_os_wake(rvt_os_waitq *)
 {
 	Waiters &w = waiters();
 
-	std::atomic_thread_fence(std::memory_order_seq_cst);
+	full_barrier();
 	if (!w.count.load(std::memory_order_relaxed))
 		return;
 	std::lock_guard guard(w.lock);
