@@ -4,7 +4,7 @@
 # script in scripts/, which can be called by itself and says what it takes.
 
 .DEFAULT_GOAL := module
-.PHONY: module load unload demo check style format host kunit vm vm-newest shell clean distclean help
+.PHONY: module load unload demo check style format host kunit man vm vm-newest shell clean distclean help
 
 module: ## build build/rvt.ko for the running kernel, or for KDIR=<build folder>
 	@set -e; folder=$$(scripts/build-module "$(or $(KDIR),running)"); \
@@ -36,6 +36,9 @@ host: ## test the core as an ordinary program
 
 kunit: ## run the KUnit suites on User Mode Linux
 	@scripts/kunit-run um
+
+man: ## make section 9 manual pages into build/man
+	@scripts/functions man
 
 vm: ## run stock RDMA programs in a virtual machine, Debian 12
 	@scripts/vm bookworm device pingpong perftest kill
