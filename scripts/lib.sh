@@ -42,6 +42,14 @@ quietly()
 	fi
 }
 
+# Roots of SUITE that other versions of scripts/rootfs made go when unused for a day.
+forget_old_roots()
+{
+	touch "$2/complete"
+	find "$RVT_CACHE" -maxdepth 2 -path "*/root-$1-*/complete" -mmin +1440 -printf '%h\0' |
+		xargs -0 -r rm -rf
+}
+
 # Write what a suite found for whoever called it: see scripts/check.
 report_result()
 {
