@@ -220,6 +220,7 @@ int main(void)
 
 	prepare_faults();
 	say("rvt-guest: begin");
+	say("rvt-guest: %ld CPUs", sysconf(_SC_NPROCESSORS_ONLN));
 	if (!load("rvt")) {
 		show_place("rvt");
 		if (!load("rvt_kunit")) {
