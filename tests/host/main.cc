@@ -20,6 +20,9 @@
 #include <unistd.h>
 #include <vector>
 
+/* There when built for coverage: a process that ends by _exit must ask for it. */
+extern "C" __attribute__((weak)) int __llvm_profile_write_file();
+
 namespace {
 
 constexpr int exit_skipped = 77;
@@ -148,6 +151,8 @@ int main(int argc, char **argv)
 				bool skip = all.skipped_test_count() > 0;
 
 				fflush(nullptr);
+				if (__llvm_profile_write_file)
+					__llvm_profile_write_file();
 				_exit(rc ? 1 : skip ? exit_skipped : 0);
 			}
 			if (pid < 0) {

@@ -618,6 +618,7 @@ Mr &World::add_mr(size_t bytes, uint32_t access, Pd *in, uint64_t iova)
 	rvt_core_pd *pd_raw = in ? in->raw : pd().raw;
 
 	mr->world = this;
+	mr->owner = in ? in : &pd();
 	mr->iova = iova ? iova : next_iova_;
 	mr->length = bytes;
 	next_iova_ += 0x40000000;
@@ -642,6 +643,7 @@ Mr &World::add_fast_mr(size_t bytes, Pd *in)
 	rvt_core_pd *pd_raw = in ? in->raw : pd().raw;
 
 	mr->world = this;
+	mr->owner = in ? in : &pd();
 	mr->iova = next_iova_;
 	mr->length = bytes;
 	next_iova_ += 0x40000000;

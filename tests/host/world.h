@@ -69,6 +69,7 @@ public:
 class Mr {
 public:
 	World *world;
+	Pd *owner;
 	Mem *mem;
 	rvt_core_mr *raw;
 	uint64_t iova;

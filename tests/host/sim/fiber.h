@@ -40,7 +40,7 @@ private:
 	size_t map_bytes_ = 0;
 	char *stack_ = nullptr;
 	size_t stack_bytes_ = 0;
-	void *fake_stack_ = nullptr;
+	[[maybe_unused]] void *fake_stack_ = nullptr; /* AddressSanitizer's */
 };
 
 } // namespace sim

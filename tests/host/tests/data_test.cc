@@ -571,7 +571,7 @@ TEST_P(Data, Case125_FencedAfterReads)
 	EXPECT_EQ(remote.read(32, 8), "REMOTE01");
 }
 
-TEST_P(Data, Case041_MessageLengthsDoNotWrap)
+TEST_P(Data, MessageLengthsDoNotWrap)
 {
 	/* 2^31 is the longest; sums must not wrap in 32 bits. The memory is one
 	 * page named very often. */

@@ -23,6 +23,7 @@ struct Plan {
 	bool user;
 	bool srq;
 	bool two_devices;
+	bool removal; /* the second device goes while the first one talks to it */
 };
 
 constexpr uint32_t slot_bytes = 64;
@@ -61,6 +62,8 @@ public:
 
 		for (unsigned int i = 0; i < tasks; i++)
 			m_.spawn("task" + std::to_string(i), [this] { play(); });
+		if (plan_.removal)
+			m_.spawn("remover", [this] { remove_device(); });
 		m_.run();
 		finish();
 	}
@@ -158,19 +161,57 @@ private:
 
 			if (!use(p))
 				continue;
-			bool destroy = step(p);
+			bool end = step(p);
 			p.users--;
-			if (destroy && !p.dead) {
-				p.dead = true;
-				while (p.users)
-					m_.sleep(1000);
-				uint64_t sends = p.next_send, recvs = p.next_recv;
-
-				p.qp->destroy();
-				no_more_of(p, sends + 1, recvs + 1);
-			}
+			if (end && !p.dead)
+				destroy(p);
 			m_.maybe_switch();
 		}
+	}
+
+	void destroy(Player &p)
+	{
+		p.dead = true;
+		while (p.users)
+			m_.sleep(1000);
+		uint64_t sends = p.next_send, recvs = p.next_recv;
+
+		p.qp->destroy();
+		no_more_of(p, sends + 1, recvs + 1);
+	}
+
+	void remove_device()
+	{
+		for (uint64_t i = rnd(4); i; i--)
+			m_.sleep(rnd(100 * sim::us));
+		for (Player &p : players_)
+			if (p.qp->dev == w_.devs[1].get()) {
+				if (!p.dead)
+					destroy(p);
+				while (p.qp->raw)
+					m_.sleep(1000);
+			}
+		/* Nobody polls or resizes its queue, and nobody will. */
+		while (resizing_[1] || polling_[1])
+			m_.sleep(1000);
+		resizing_[1] = polling_[1] = true;
+		if (srq_) {
+			Srq *srq = srq_;
+
+			srq_ = nullptr;
+			srq->destroy();
+		}
+		cqs_[1]->destroy();
+		for (auto &mr : w_.mrs)
+			if (mr->raw && mr->owner->dev == w_.devs[1].get())
+				mr->destroy();
+		for (auto &pd : w_.pds)
+			if (pd->dev == w_.devs[1].get()) {
+				rvt_core_pd_destroy(pd->raw);
+				pd->raw = nullptr;
+			}
+		if (w_.devs[1]->destroy() != 0)
+			m_.fail("something is left in the device");
 	}
 
 	/* True: destroy the queue pair. */
@@ -216,15 +257,18 @@ private:
 		case 12:
 			poll(rnd(2));
 			break;
-		case 13:
-			cqs_[rnd(2)]->arm(rnd(2), rnd(2));
+		case 13: {
+			/* The one of the queue pair, which keeps it alive. */
+			p.qp->scq->arm(rnd(2), rnd(2));
 			break;
+		}
 		case 14:
-			resize(*cqs_[rnd(2)]);
+			resize(*p.qp->scq);
 			break;
 		case 15:
-			if (srq_)
-				(void)rvt_core_srq_set_limit(srq_->raw, static_cast<uint32_t>(rnd(8)));
+			if (p.qp->srq)
+				(void)rvt_core_srq_set_limit(p.qp->srq->raw,
+							     static_cast<uint32_t>(rnd(8)));
 			break;
 		case 16:
 			rvt_core_qp_for_each(
@@ -264,7 +308,7 @@ private:
 	/* From now on nothing with a lower number may come. */
 	void no_more_of(Player &p, uint64_t sends, uint64_t recvs)
 	{
-		if (!plan_.user || resizing_[0] || resizing_[1])
+		if (!plan_.user || resizing_[0] || resizing_[1] || polling_[0] || polling_[1])
 			return;
 		/* Without a switch: what is in the rings now has come in time. */
 		for (unsigned int i = 0; i < 2; i++)
@@ -393,7 +437,7 @@ private:
 
 	void poll(unsigned int i)
 	{
-		if (resizing_[i] || polling_[i])
+		if (resizing_[i] || polling_[i] || !cqs_[i]->raw)
 			return;
 		polling_[i] = true;
 		while (auto wc = cqs_[i]->poll_now())
@@ -537,14 +581,16 @@ private:
 };
 
 const Plan plans[] = {
-	{"RcUser", RVT_QPT_RC, true, false, false},
-	{"RcUserSrq", RVT_QPT_RC, true, true, false},
-	{"RcKernel", RVT_QPT_RC, false, false, false},
-	{"RcKernelTwoDevices", RVT_QPT_RC, false, true, true},
-	{"UcUser", RVT_QPT_UC, true, false, true},
-	{"UcKernel", RVT_QPT_UC, false, false, false},
-	{"UdUser", RVT_QPT_UD, true, false, false},
-	{"UdKernelSrq", RVT_QPT_UD, false, true, true},
+	{"RcUser", RVT_QPT_RC, true, false, false, false},
+	{"RcUserSrq", RVT_QPT_RC, true, true, false, false},
+	{"RcUserRemoval", RVT_QPT_RC, true, true, true, true},
+	{"RcKernel", RVT_QPT_RC, false, false, false, false},
+	{"RcKernelTwoDevices", RVT_QPT_RC, false, true, true, false},
+	{"RcKernelRemoval", RVT_QPT_RC, false, true, true, true},
+	{"UcUser", RVT_QPT_UC, true, false, true, false},
+	{"UcKernel", RVT_QPT_UC, false, false, false, false},
+	{"UdUser", RVT_QPT_UD, true, false, false, false},
+	{"UdKernelSrqRemoval", RVT_QPT_UD, false, true, true, true},
 };
 
 uint64_t number_from(const char *name, uint64_t otherwise)
@@ -575,6 +621,33 @@ TEST_P(Explore, AllAgainstAll)
 	}
 	printf("%llu schedules, %llu switches\n", static_cast<unsigned long long>(seeds),
 	       static_cast<unsigned long long>(switches));
+}
+
+/* Several requesters add to one word: not one addition is lost. */
+TEST(ExploreAtomics, Case135_TheSumIsWhole)
+{
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		World w(seed % 2, 1, seed);
+		Mr &mr = w.add_mr(64);
+		Mr &results = w.add_mr(1024);
+		std::vector<std::pair<Qp *, Qp *>> pairs;
+		std::set<uint64_t> seen;
+
+		for (int i = 0; i < 3; i++)
+			pairs.push_back(w.pair(RVT_QPT_RC));
+		for (unsigned int t = 0; t < 3; t++)
+			w.m.spawn("adder", [&, t] {
+				for (unsigned int i = 0; i < 5; i++)
+					EXPECT_EQ(pairs[t].first->post(wr_faa(
+							  i, results.sge((t * 5 + i) * 8, 8),
+							  mr.iova, mr.key, 1)),
+						  0);
+			});
+		w.m.run();
+		EXPECT_EQ(mr.word(0), 15u);
+		for (unsigned int i = 0; i < 15; i++)
+			EXPECT_TRUE(seen.insert(results.word(i * 8)).second);
+	}
 }
 
 } // namespace

@@ -561,7 +561,7 @@ TEST_F(KernelRegions, UnsignalledRegAndInvLeaveNothing)
 	expect_wc(*b->scq, {.id = 3});
 }
 
-TEST_F(KernelRegions, Case022_LocalOperationsNeedNoPeer)
+TEST_F(KernelRegions, LocalOperationsNeedNoPeer)
 {
 	b->destroy();
 	ASSERT_EQ(a->post(wr_reg(1, fast.raw, fast.key, access_all)), 0);
@@ -569,7 +569,28 @@ TEST_F(KernelRegions, Case022_LocalOperationsNeedNoPeer)
 	expect_run(*a->scq, {1, 2}, RVT_WC_SUCCESS);
 }
 
-TEST_F(KernelRegions, Case022_RegAfterInvOfOneKeyKeepsTheOrder)
+TEST_F(KernelRegions, Case089_LocalOperationsAreNotRepeated)
+{
+	size_t posted;
+
+	b->attr.min_rnr_timer = 1;
+	again();
+	ASSERT_EQ(a->post({wr_reg(1, fast.raw, fast.key, access_all),
+			   wr_send(2, {local.sge(0, 8)}), /* waits again and again */
+			   wr_local_inv(3, fast.key)},
+			  &posted),
+		  0);
+	w.m.advance(sim::ms);
+	expect_wc(*a->scq, {.id = 1});
+	expect_none(*a->scq);
+	ASSERT_EQ(b->recv(9, {local.sge(100, 100)}), 0);
+	w.m.advance(sim::ms);
+	expect_run(*a->scq, {2, 3}, RVT_WC_SUCCESS);
+	expect_none(*a->scq);
+	expect_wc(*b->rcq, {.id = 9});
+}
+
+TEST_F(KernelRegions, RegAfterInvalidateOfOneKeyKeepsTheOrder)
 {
 	size_t posted;
 	uint32_t key = (fast.key & ~0xffu) | ((fast.key + 7) & 0xff);

@@ -660,6 +660,24 @@ TEST_F(Values, Case057_NoReadsOutstandingAllowed)
 	expect_wc(*c->scq, {.id = 1});
 }
 
+TEST_F(Values, Case058_MaxDestRdAtomicOfALiveQueuePair)
+{
+	Mr &mr = w.add_mr(64);
+	auto [c, d] = w.pair(RVT_QPT_RC);
+
+	for (uint8_t depth : {16, 1, 7, 16}) {
+		ASSERT_EQ(c->post(wr_read(1, {mr.sge(0, 8)}, mr.iova + 16, mr.key)), 0);
+		ASSERT_EQ(d->to(RVT_QPS_SQD), 0);
+		d->attr.max_dest_rd_atomic = depth;
+		ASSERT_EQ(d->modify(RVT_QP_MAX_DEST_RD_ATOMIC), 0);
+		ASSERT_EQ(c->post(wr_faa(2, mr.sge(0, 8), mr.iova + 16, mr.key, 1)), 0);
+		ASSERT_EQ(d->to(RVT_QPS_RTS), 0);
+		expect_run(*c->scq, {1, 2}, RVT_WC_SUCCESS);
+		EXPECT_EQ(d->query().max_dest_rd_atomic, depth);
+	}
+	EXPECT_EQ(mr.word(16), 4u);
+}
+
 TEST_F(Values, Case181_ResponderWithoutReadResources)
 {
 	Mr &mr = w.add_mr(64);
@@ -765,7 +783,7 @@ TEST(Create, Case049_ManagementQueuePairs)
 	EXPECT_EQ(gsi.num, 1u);
 	EXPECT_EQ(w.try_qp(RVT_QPT_SMI, {}, nullptr, &qp), einval);
 	EXPECT_EQ(w.try_qp(RVT_QPT_GSI, {}, nullptr, &qp), einval);
-	/* Case 27 of the specification: they can be made again. */
+	/* They can be made again. */
 	smi.destroy();
 	gsi.destroy();
 	EXPECT_EQ(w.add_qp(RVT_QPT_SMI).num, 0u);
