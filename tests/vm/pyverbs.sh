@@ -33,16 +33,15 @@ verdicts()
 	' pyverbs.log
 }
 
-one()
+# One result for each, in the words that lib.sh's t() has for the host.
+report()
 {
-	local verdict=$1
-
-	echo "$verdict"
-	case $verdict in
-	ok*) ;;
-	skipped*) skip "${verdict#skipped }" ;;
-	*) wrong "$verdict" ;;
-	esac
+	awk -F '\t' '
+		{ print "@@ test " $1; print $2 }
+		$2 ~ /^ok/ { print "@@ pass " $1; next }
+		$2 ~ /^skipped/ { sub(/^skipped /, "", $2); print "@@ skip " $1 " " $2; next }
+		{ print "@@ fail " $1 " " $2 }
+	' verdicts
 }
 
 same_skips()
@@ -58,8 +57,6 @@ device=rvt0
 [[ $RVT_KIND == rvt ]] || device=rxe0
 t suite suite_runs
 verdicts >verdicts
-while IFS=$'\t' read -r name verdict; do
-	t "$name" one "$verdict"
-done <verdicts
+report
 t same-skips same_skips
 t rmmod unload_device
