@@ -506,6 +506,24 @@ TEST(FlushKernel, Case076_ADrainMarkerComesLast)
 	expect_run(*a->rcq, {0, 1, 2, 3, 4, 99}, RVT_WC_WR_FLUSH_ERR);
 }
 
+TEST(FlushKernel, Case078_ADrainMarkerOfADatagramQueuePair)
+{
+	World w(false);
+	Qp &ud = w.add_ud();
+	Mr &mr = w.add_mr(64);
+
+	EXPECT_EQ(ud.post(wr_write(1, {}, 0, 0)), einval);
+	ASSERT_EQ(ud.to(RVT_QPS_SQD), 0);
+	ASSERT_EQ(ud.post(w.ud_to(ud, ud, 2, {mr.sge(0, 8)})), 0);
+	ASSERT_EQ(ud.to(RVT_QPS_ERR), 0);
+	ASSERT_EQ(ud.post(wr_write(3, {}, 0, 0)), 0);
+	expect_run(*ud.scq, {2, 3}, RVT_WC_WR_FLUSH_ERR);
+	Wr nonsense = wr_send(4, {});
+
+	nonsense.op = 99;
+	EXPECT_EQ(ud.post(nonsense), einval);
+}
+
 TEST(FlushKernel, Case077_FlushedOnesKeepTheirOpcode)
 {
 	World w(false);
@@ -1063,6 +1081,23 @@ TEST_P(Connected, Case092_PsnWrap)
 	}
 }
 
+TEST_P(Connected, PKeysOfAnotherPartition)
+{
+	Qp &a = w.add_qp(type), &b = w.add_qp(type);
+
+	rvt_core_pkey_set(w.dev().raw, 5, 0x8123);
+	b.attr.pkey_index = 5;
+	a.attr.timeout = 5;
+	w.connect(a, b);
+	expect_lost(a, b, RVT_CNT_DROP_PKEY);
+	rvt_core_pkey_set(w.dev().raw, 5, 0x7fff);
+	if (type == RVT_QPT_UC) {
+		b.recv(7, {mr.sge(0, 64)});
+		ASSERT_EQ(a.post(wr_send(1, {mr.sge(64, 8)})), 0);
+		expect_wc(*b.rcq, {.id = 5});
+	}
+}
+
 TEST_P(Connected, ALostUcMessageStillMovesThePsns)
 {
 	if (type != RVT_QPT_UC)
@@ -1076,6 +1111,117 @@ TEST_P(Connected, ALostUcMessageStillMovesThePsns)
 	EXPECT_EQ(w.dev().counter(RVT_CNT_DROP_NO_RWQE), 3u);
 	EXPECT_EQ(a->query().sq_psn, a->attr.sq_psn + 3);
 	expect_works(*a, *b);
+}
+
+/* --- path migration ------------------------------------------------------------------------------- */
+
+class Migration : public testing::Test {
+protected:
+	World w;
+	uint8_t extra[16] = {0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9};
+	Qp &a = w.add_qp(RVT_QPT_RC), &b = w.add_qp(RVT_QPT_RC);
+
+	/* Both have an alternate path loaded; a's primary one needs the extra GID. */
+	void load()
+	{
+		ASSERT_EQ(rvt_core_gid_set(w.dev().raw, 4, extra), 0);
+		a.aim(b);
+		b.aim(a);
+		for (Qp *qp : {&a, &b}) {
+			qp->attr.alt_ah = qp->attr.ah;
+			qp->attr.alt_ah.sl = 7;
+			qp->attr.alt_port_num = 1;
+			qp->attr.alt_pkey_index = 0;
+			qp->attr.alt_timeout = 6;
+			qp->attr.timeout = 5;
+			qp->attr.retry_cnt = 2;
+			qp->attr.path_mig_state = RVT_MIG_REARM;
+		}
+		a.attr.ah.has_grh = true;
+		memcpy(a.attr.ah.dgid, extra, 16);
+		for (Qp *qp : {&a, &b}) {
+			ASSERT_EQ(qp->to_init(), 0);
+			ASSERT_EQ(qp->to_rtr(), 0);
+			ASSERT_EQ(qp->to_rts(), 0);
+			ASSERT_EQ(qp->modify(RVT_QP_ALT_PATH | RVT_QP_PATH_MIG_STATE), 0);
+			EXPECT_EQ(qp->query().path_mig_state, RVT_MIG_REARM);
+			EXPECT_EQ(qp->query().alt_timeout, 6);
+		}
+	}
+};
+
+TEST_F(Migration, ArmedByTheFirstMessage)
+{
+	load();
+	expect_works(a, b);
+	EXPECT_EQ(a.query().path_mig_state, RVT_MIG_ARMED);
+	EXPECT_EQ(b.query().path_mig_state, RVT_MIG_ARMED);
+	EXPECT_TRUE(a.events.empty());
+	/* ARMED cannot be asked to rearm. */
+	a.attr.path_mig_state = RVT_MIG_REARM;
+	EXPECT_EQ(a.modify(RVT_QP_PATH_MIG_STATE), einval);
+}
+
+TEST_F(Migration, OnlyOneEndLoadedStaysUnarmed)
+{
+	load();
+	ASSERT_EQ(b.to(RVT_QPS_RESET), 0);
+	b.attr.rq_psn = a.query().sq_psn;
+	ASSERT_EQ(b.to_init(), 0);
+	ASSERT_EQ(b.to_rtr(), 0);
+	ASSERT_EQ(b.to_rts(), 0);
+	expect_works(a, b);
+	EXPECT_EQ(a.query().path_mig_state, RVT_MIG_REARM);
+	EXPECT_EQ(b.query().path_mig_state, RVT_MIG_MIGRATED);
+}
+
+TEST_F(Migration, Case061_AskedFor)
+{
+	load();
+	expect_works(a, b);
+	a.attr.path_mig_state = RVT_MIG_MIGRATED;
+	ASSERT_EQ(a.modify(RVT_QP_PATH_MIG_STATE), 0);
+	w.m.settle();
+	EXPECT_THAT(a.events, ElementsAre(RVT_EVENT_PATH_MIG));
+	EXPECT_EQ(a.query().path_mig_state, RVT_MIG_MIGRATED);
+	EXPECT_EQ(a.query().ah.sl, 7);
+	EXPECT_FALSE(a.query().ah.has_grh);
+	expect_works(a, b);
+	ASSERT_EQ(a.modify(RVT_QP_PATH_MIG_STATE), 0);
+	w.m.settle();
+	EXPECT_EQ(a.events.size(), 1u);
+}
+
+TEST_F(Migration, ByItselfWhenTheRetriesAreUsedUp)
+{
+	load();
+	expect_works(a, b);
+	ASSERT_EQ(rvt_core_gid_set(w.dev().raw, 4, nullptr), 0);
+	Mr &mr = w.add_mr(64);
+
+	ASSERT_EQ(b.recv(1, {mr.sge()}), 0);
+	ASSERT_EQ(a.post(wr_send(2, {mr.sge()})), 0);
+	w.m.advance(3 * timeout_ns(5) - 1);
+	EXPECT_TRUE(a.events.empty());
+	expect_none(*b.rcq);
+	w.m.advance(1);
+	expect_wc(*a.scq, {.id = 2});
+	expect_wc(*b.rcq, {.id = 1});
+	EXPECT_THAT(a.events, ElementsAre(RVT_EVENT_PATH_MIG));
+	EXPECT_EQ(a.query().path_mig_state, RVT_MIG_MIGRATED);
+	expect_works(a, b);
+}
+
+TEST_F(Migration, WithoutAnArmedPathTheSendFails)
+{
+	load();
+	ASSERT_EQ(rvt_core_gid_set(w.dev().raw, 4, nullptr), 0);
+	Mr &mr = w.add_mr(64);
+
+	ASSERT_EQ(a.post(wr_send(2, {mr.sge()})), 0);
+	w.m.advance(3 * timeout_ns(5));
+	expect_wc(*a.scq, {.id = 2, .status = RVT_WC_RETRY_EXC_ERR});
+	EXPECT_TRUE(a.events.empty());
 }
 
 /* --- what may run at once ----------------------------------------------------------------------- */

@@ -266,7 +266,9 @@ private:
 			resize(*p.qp->scq);
 			break;
 		case 15:
-			if (p.qp->srq)
+			if (p.qp->srq && rnd(2))
+				resize_srq(*p.qp->srq);
+			else if (p.qp->srq)
 				(void)rvt_core_srq_set_limit(p.qp->srq->raw,
 							     static_cast<uint32_t>(rnd(8)));
 			break;
@@ -333,7 +335,9 @@ private:
 		p.recvs.insert(id);
 		int rc;
 
-		if (p.qp->srq)
+		if (p.qp->srq && plan_.user && srq_resizing_)
+			rc = einval;
+		else if (p.qp->srq)
 			rc = p.qp->srq->recv(id, sge);
 		else if (!plan_.user && p.qp->state() == RVT_QPS_RESET)
 			rc = einval;
@@ -431,6 +435,16 @@ private:
 		resizing_[&cq == cqs_[1]] = true;
 		(void)cq.resize(static_cast<uint32_t>(1 + rnd(200)));
 		resizing_[&cq == cqs_[1]] = false;
+	}
+
+	void resize_srq(Srq &srq)
+	{
+		/* A provider posts nothing meanwhile; the kernel's posters need no care. */
+		if (srq_resizing_)
+			return;
+		srq_resizing_ = true;
+		(void)srq.resize(static_cast<uint32_t>(1 + rnd(20)));
+		srq_resizing_ = false;
 	}
 
 	/* --- what must hold -------------------------------------------------------------- */
@@ -575,6 +589,7 @@ private:
 	bool resizing_[2] = {};
 	bool polling_[2] = {};
 	Srq *srq_ = nullptr;
+	bool srq_resizing_ = false;
 	Mr *fast_ = nullptr;
 	std::vector<Mr *> gone_;
 	uint64_t srq_done_ = 0;
@@ -621,6 +636,106 @@ TEST_P(Explore, AllAgainstAll)
 	}
 	printf("%llu schedules, %llu switches\n", static_cast<unsigned long long>(seeds),
 	       static_cast<unsigned long long>(switches));
+}
+
+/*
+ * Messages so long that other tasks run while they are copied: memory taken
+ * away, queue pairs reset or destroyed under the copy.
+ */
+TEST(ExploreCopies, Case121_NoByteMovesAfterwards)
+{
+	const uint32_t bytes = 700 * 1024;
+	void *from, *to;
+
+	/* In one piece: pages in no order are copied page by page, without a pause. */
+	ASSERT_EQ(posix_memalign(&from, 4096, bytes), 0);
+	ASSERT_EQ(posix_memalign(&to, 4096, bytes), 0);
+	uint64_t seeds = number_from("RVT_SEEDS", getenv("RVT_NIGHTLY") ? 5000 : 300);
+	uint64_t first = number_from("RVT_SEED_BASE", 0) + 1;
+
+	if (uint64_t one = number_from("RVT_SEED", 0)) {
+		first = one;
+		seeds = 1;
+	}
+	for (uint64_t seed = first; seed < first + seeds; seed++) {
+		World w(seed % 2, 1, seed);
+		auto [a, b] = w.pair(RVT_QPT_RC);
+		rvt_core_mr *mr[2];
+		uint64_t iova[2] = {0x10000000, 0x20000000};
+		void *mem[2] = {from, to};
+		uint64_t what = w.m.choose(6);
+
+		w.m.set_replay_hint("RVT_SEED=" + std::to_string(seed) +
+				    " tests/host/run --filter ExploreCopies");
+		for (int i = 0; i < 2; i++) {
+			const uint32_t n = bytes / 4096;
+
+			ASSERT_EQ(rvt_core_mr_create(w.pd().raw, RVT_MR_MEM, n, &mr[i]), 0);
+			for (uint32_t k = 0; k < n; k++)
+				rvt_core_mr_pages(mr[i])[k] =
+					reinterpret_cast<uint64_t>(mem[i]) + 4096ull * k;
+			ASSERT_EQ(rvt_core_mr_publish(mr[i], iova[i], bytes, n, 12, access_all), 0);
+		}
+		memset(from, 'f', bytes);
+		memset(to, 't', bytes);
+		rvt_sge out = {iova[0], bytes, rvt_core_mr_key(mr[0])};
+		rvt_sge in = {iova[1], bytes, rvt_core_mr_key(mr[1])};
+
+		ASSERT_EQ(b->recv(1, {in}), 0);
+		w.m.spawn("sender", [&, a = a] {
+			(void)a->post(w.m.choose(2) ? wr_send(2, {out})
+						    : wr_write(2, {out}, in.addr, in.lkey));
+		});
+		w.m.spawn("breaker", [&, a = a, b = b] {
+			for (uint64_t i = w.m.choose(20); i; i--)
+				w.m.maybe_switch();
+			switch (what) {
+			case 0:
+			case 1:
+				rvt_core_mr_destroy(mr[what]);
+				mr[what] = nullptr;
+				memset(mem[what], 'x', bytes);
+				break;
+			case 2:
+				(void)a->to(RVT_QPS_RESET);
+				break;
+			case 3:
+				(void)b->to(RVT_QPS_RESET);
+				memset(to, 'x', bytes);
+				break;
+			case 4:
+				(void)b->to(RVT_QPS_ERR);
+				break;
+			default:
+				(void)a->to(RVT_QPS_ERR);
+				break;
+			}
+		});
+		w.m.run();
+		w.m.advance(100 * sim::ms);
+		auto all = [](const void *p, char c) {
+			auto *s = static_cast<const char *>(p);
+
+			return s[0] == c && !memcmp(s, s + 1, bytes - 1);
+		};
+		if (what < 2)
+			w.check(all(mem[what], 'x'), "bytes moved after the region was gone");
+		if (what == 3)
+			w.check(all(to, 'x'), "bytes arrived after RESET");
+		for (Cq *cq : {a->scq, b->rcq}) {
+			auto wc = cq->poll();
+
+			w.check(!wc || !cq->poll(), "two completions");
+			/* A success says that all bytes are there. */
+			if (wc && wc->status == RVT_WC_SUCCESS && what != 0 && what != 1 && what != 3)
+				w.check(all(to, 'f'), "SUCCESS without all the bytes");
+		}
+		for (rvt_core_mr *one : mr)
+			if (one)
+				rvt_core_mr_destroy(one);
+	}
+	free(from);
+	free(to);
 }
 
 /* Several requesters add to one word: not one addition is lost. */

@@ -335,6 +335,73 @@ TEST_F(Regions, Case128_PagesOfAnySize)
 	}
 }
 
+/* Runs of adjacent pages are copied in one go; their ends must be right. */
+TEST_F(Regions, PagesInRunsOfAnyLength)
+{
+	for (uint32_t run : {1u, 2u, 3u, 7u, 100u}) {
+		constexpr uint32_t n = 300;
+		void *mem;
+		rvt_core_mr *mr;
+
+		SCOPED_TRACE(run);
+		ASSERT_EQ(posix_memalign(&mem, 4096, n * 4096), 0);
+		auto *bytes = static_cast<uint8_t *>(mem);
+		ASSERT_EQ(rvt_core_mr_create(w.pd().raw, RVT_MR_MEM, n, &mr), 0);
+		std::vector<uint32_t> order;
+
+		/* The runs from the last to the first, each of them ascending. */
+		for (uint32_t begin = n / run * run;; begin -= run) {
+			for (uint32_t i = begin; i < begin + run && i < n; i++)
+				order.push_back(i);
+			if (!begin)
+				break;
+		}
+		ASSERT_EQ(order.size(), n);
+		for (uint32_t i = 0; i < n; i++)
+			rvt_core_mr_pages(mr)[i] =
+				reinterpret_cast<uint64_t>(bytes + 4096ull * order[i]);
+		const uint64_t iova = 0x50000000 + 100;
+		const uint32_t key = rvt_core_mr_key(mr);
+
+		ASSERT_EQ(rvt_core_mr_publish(mr, iova, n * 4096 - 100, n, 12, access_all), 0);
+		Mr &plain = w.add_mr(n * 4096);
+		auto expect_bytes = [&](uint64_t at, const std::string &text) {
+			for (size_t i = 0; i < text.size(); i++) {
+				uint64_t pos = 100 + at + i;
+
+				ASSERT_EQ(bytes[4096ull * order[pos / 4096] + pos % 4096],
+					  static_cast<uint8_t>(text[i]))
+					<< at << " + " << i;
+			}
+		};
+
+		for (auto [at, len] : std::initializer_list<std::pair<uint32_t, uint32_t>>{
+			     {0, 1}, {0, 3996}, {3990, 20}, {0, 12000}, {5000, 40000},
+			     {4096 * 6 - 100, 8192}, {1, n * 4096 - 200}, {0, n * 4096 - 100}}) {
+			std::string text = pattern(len, at + len);
+
+			memset(mem, '.', n * 4096);
+			plain.write(0, text);
+			ASSERT_EQ(a->post(wr_write(1, {plain.sge(0, len)}, iova + at, key)), 0);
+			expect_wc(*a->scq, {.id = 1});
+			expect_bytes(at, text);
+			plain.fill('?');
+			ASSERT_EQ(a->post(wr_read(2, {plain.sge(5, len)}, iova + at, key)), 0);
+			expect_wc(*a->scq, {.id = 2});
+			EXPECT_EQ(plain.read(5, len), text);
+			plain.fill('?');
+			ASSERT_EQ(b->recv(3, {plain.sge(0, n * 4096)}), 0);
+			ASSERT_EQ(a->post(wr_send(4, {{iova + at, len, key}})), 0);
+			expect_wc(*a->scq, {.id = 4});
+			expect_wc(*b->rcq, {.id = 3, .byte_len = len});
+			EXPECT_EQ(plain.read(0, len), text);
+		}
+		rvt_core_mr_destroy(mr);
+		plain.destroy();
+		free(mem);
+	}
+}
+
 /* --- taking memory away ------------------------------------------------------------- */
 
 TEST_F(Regions, DestroyWhileASendWaits)

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* The map of queue pair numbers, to exhaustion and around its end. */
+#include "device.h"
+#include "qp/qp.h"
+#include "qp/qp_table.h"
 #include "qp/qpn.h"
 
 #include "util.h"
@@ -132,6 +135,85 @@ TEST(NumbersInit, ReservedRangeAndFailures)
 		EXPECT_EQ(alloc_qpn(nullptr, &map, QpType::uc, 1, &qpn), Errno::ok);
 		free_qpn_table(&map);
 	}
+}
+
+/* Queue pairs whose numbers fall into one place of the table. */
+TEST(Table, ManyInOneBucket)
+{
+	World w;
+	std::vector<std::pair<Qp *, Qp *>> pairs;
+
+	for (int i = 0; i < 4; i++) {
+		pairs.push_back(w.pair(RVT_QPT_RC));
+		/* As if so many others had come and gone. */
+		for (uint32_t n = 0; n < 65536 - 2; n++) {
+			Qpn qpn;
+
+			ASSERT_EQ(alloc_qpn(w.dev().raw, &w.dev().raw->qpns, QpType::rc, 1, &qpn),
+				  Errno::ok);
+			rvt_free_qpn(&w.dev().raw->qpns, qpn);
+		}
+	}
+	EXPECT_EQ(pairs[1].first->num - pairs[0].first->num, 131072u);
+	for (auto [a, b] : pairs) {
+		expect_works(*a, *b);
+		expect_works(*b, *a);
+	}
+	auto seen = [&] {
+		std::vector<uint32_t> nums;
+
+		rvt_core_qp_for_each(
+			w.dev().raw,
+			[](rvt_core_qp *qp, void *arg) {
+				static_cast<std::vector<uint32_t> *>(arg)->push_back(
+					rvt_core_qp_num(qp));
+			},
+			&nums);
+		std::sort(nums.begin(), nums.end());
+		return nums;
+	};
+	EXPECT_EQ(seen().size(), 8u);
+	/* Out of the middle, the end and the beginning. */
+	for (int gone : {2, 0, 3}) {
+		pairs[gone].first->destroy();
+		ASSERT_EQ(pairs[gone].second->to(RVT_QPS_RESET), 0);
+		auto nums = seen();
+		EXPECT_EQ(std::count(nums.begin(), nums.end(), pairs[gone].first->num), 0);
+		EXPECT_EQ(std::unique(nums.begin(), nums.end()), nums.end());
+	}
+	expect_works(*pairs[1].first, *pairs[1].second);
+	EXPECT_EQ(seen().size(), 2u);
+}
+
+TEST(Table, TheIterators)
+{
+	World w(false);
+	Qp &gsi = w.add_qp(RVT_QPT_GSI);
+	auto [a, b] = w.pair(RVT_QPT_RC);
+	std::vector<uint32_t> nums;
+
+	ASSERT_EQ(gsi.to_init(), 0);
+	rvt_qp_iter(
+		w.dev().raw, reinterpret_cast<uint64_t>(&nums),
+		[](rvt::Qp *qp, uint64_t v) {
+			reinterpret_cast<std::vector<uint32_t> *>(v)->push_back(qp->qpn.value());
+		});
+	std::sort(nums.begin(), nums.end());
+	EXPECT_EQ(nums, (std::vector<uint32_t>{1, a->num, b->num}));
+
+	rvt::QpIter *iter = rvt_qp_iter_init(w.dev().raw, 0, nullptr);
+	std::vector<uint32_t> again;
+
+	ASSERT_TRUE(iter);
+	int cookie = rvt_os_read_lock();
+	while (rvt_qp_iter_next(iter) == 0)
+		again.push_back(iter->qp->qpn.value());
+	rvt_os_read_unlock(cookie);
+	rvt_qp_iter_free(iter);
+	std::sort(again.begin(), again.end());
+	EXPECT_EQ(again, nums);
+	w.m.fail_allocation(1);
+	EXPECT_EQ(rvt_qp_iter_init(w.dev().raw, 0, nullptr), nullptr);
 }
 
 TEST(NumbersInterleaved, NoNumberTwice)
