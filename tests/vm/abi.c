@@ -1121,7 +1121,7 @@ static void scribbled_rings(void)
 
 static void reg_mr_refused(void)
 {
-	void *read_only = mmap(NULL, PAGE, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *read_only = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct ibv_mr *readable;
 
 	yes(read_only != MAP_FAILED);
@@ -1305,7 +1305,11 @@ static void killed(void)
 
 /* --- the device is removed ------------------------------------------------- */
 
-/* A thread in a blocking read of events, and how it ended. */
+/*
+ * A thread in a blocking read of events, and how it ended. The last asynchronous
+ * event is that the device is gone (uverbs has the next read wait); a completion
+ * channel's reads fail.
+ */
 struct reader {
 	pthread_t thread;
 	struct ibv_comp_channel *channel; /* NULL: asynchronous events */
@@ -1326,8 +1330,8 @@ static void *read_events(void *arg)
 		while (!ibv_get_cq_event(r->channel, &cq, &context))
 			ibv_ack_cq_events(cq, 1);
 	} else {
-		while (!ibv_get_async_event(ctx, &event)) {
-			r->fatal |= event.event_type == IBV_EVENT_DEVICE_FATAL;
+		while (!r->fatal && !ibv_get_async_event(ctx, &event)) {
+			r->fatal = event.event_type == IBV_EVENT_DEVICE_FATAL;
 			ibv_ack_async_event(&event);
 		}
 	}
@@ -1367,7 +1371,6 @@ static void join_reader(struct reader *r)
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += PATIENCE_S;
 	is(pthread_timedjoin_np(r->thread, NULL, &until), 0);
-	is(r->error, EIO);
 }
 
 static void remove_device(void)
@@ -1386,7 +1389,7 @@ static struct ends removed_under_us(struct ibv_comp_channel *channel, struct ibv
 	struct reader async = { 0 }, comp = { .channel = channel };
 	struct ends e = make_ends(&usual, NULL);
 	struct ring ring = newest_ring();
-	struct pollfd fd = { .fd = ctx->async_fd, .events = POLLIN };
+	struct pollfd fd = { .fd = channel->fd, .events = POLLIN };
 
 	post_receives(e.a, NULL, 0, 5);
 	for (int i = 0; i < 10; i++)
@@ -1398,6 +1401,7 @@ static struct ends removed_under_us(struct ibv_comp_channel *channel, struct ibv
 	join_reader(&async);
 	yes(async.fatal);
 	join_reader(&comp);
+	is(comp.error, EIO);
 	is(poll(&fd, 1, 0), 1);
 	yes(fd.revents & POLLERR);
 
