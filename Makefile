@@ -4,7 +4,7 @@
 # script in scripts/, which can be called by itself and says what it takes.
 
 .DEFAULT_GOAL := module
-.PHONY: module load unload demo check style format host kunit man vm abi vm-newest shell clean distclean help
+.PHONY: module load unload demo check style format host kunit man vm abi pyverbs vm-newest shell clean distclean help
 
 module: ## build build/rvt.ko for the running kernel, or for KDIR=<build folder>
 	@set -e; folder=$$(scripts/build-module "$(or $(KDIR),running)"); \
@@ -45,6 +45,9 @@ vm: ## run stock RDMA programs in a virtual machine, Debian 12
 
 abi: ## try the user ABI in detail in a virtual machine, Debian 12
 	@scripts/abi bookworm
+
+pyverbs: ## run rdma-core's own pyverbs tests in a virtual machine
+	@scripts/pyverbs bookworm
 
 vm-newest: ## the same, shorter, on Debian's newest kernel
 	@scripts/vm sid device pingpong
