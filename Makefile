@@ -4,7 +4,7 @@
 # script in scripts/, which can be called by itself and says what it takes.
 
 .DEFAULT_GOAL := module
-.PHONY: module load unload demo check style format host kunit man vm abi pyverbs vm-newest shell clean distclean help
+.PHONY: module load unload demo check style format host kunit man vm abi pyverbs vm-newest bench shell clean distclean help
 
 module: ## build build/rvt.ko for the running kernel, or for KDIR=<build folder>
 	@set -e; folder=$$(scripts/build-module "$(or $(KDIR),running)"); \
@@ -51,6 +51,9 @@ pyverbs: ## run rdma-core's own pyverbs tests in a virtual machine
 
 vm-newest: ## the same, shorter, on Debian's newest kernel
 	@scripts/vm sid device pingpong
+
+bench: ## measure rvt beside rdma_rxe in one virtual machine, in turns
+	@scripts/bench
 
 shell: ## a shell in the virtual machine
 	@scripts/vm --shell bookworm
