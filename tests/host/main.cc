@@ -23,7 +23,8 @@
 /* There when built for coverage: a process that ends by _exit must ask for it. */
 extern "C" __attribute__((weak)) int __llvm_profile_write_file();
 
-namespace {
+namespace
+{
 
 constexpr int exit_skipped = 77;
 

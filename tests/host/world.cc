@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace {
+namespace
+{
 
 sim::Machine &machine()
 {
@@ -399,7 +400,11 @@ Wr wr_local_inv(uint64_t id, uint32_t key, uint32_t flags)
 
 Wr wr_reg(uint64_t id, rvt_core_mr *mr, uint32_t key, uint32_t access, uint32_t flags)
 {
-	return {.id = id, .op = RVT_WR_REG_MR, .flags = flags, .mr = mr, .key = key,
+	return {.id = id,
+		.op = RVT_WR_REG_MR,
+		.flags = flags,
+		.mr = mr,
+		.key = key,
 		.access = access};
 }
 
@@ -598,8 +603,8 @@ Device &World::add_device()
 
 Pd &World::add_pd(Device &dev, bool is_user)
 {
-	auto pd = std::make_unique<Pd>(Pd{this, &dev, rvt_core_pd_create(dev.raw, is_user),
-					  is_user});
+	auto pd =
+		std::make_unique<Pd>(Pd{this, &dev, rvt_core_pd_create(dev.raw, is_user), is_user});
 
 	check(pd->raw, "no protection domain");
 	pds.push_back(std::move(pd));
@@ -628,8 +633,7 @@ Mr &World::add_mr(size_t bytes, uint32_t access, Pd *in, uint64_t iova)
 
 	check(rvt_core_mr_create(pd_raw, RVT_MR_MEM, n, &mr->raw) == 0, "no region");
 	for (uint32_t i = 0; i < n; i++)
-		rvt_core_mr_pages(mr->raw)[i] =
-			reinterpret_cast<uint64_t>(mr->mem->page(i));
+		rvt_core_mr_pages(mr->raw)[i] = reinterpret_cast<uint64_t>(mr->mem->page(i));
 	check(rvt_core_mr_publish(mr->raw, mr->iova, bytes, n, 12, access) == 0,
 	      "region not published");
 	mr->key = rvt_core_mr_key(mr->raw);
@@ -653,8 +657,7 @@ Mr &World::add_fast_mr(size_t bytes, Pd *in)
 
 	check(rvt_core_mr_create(pd_raw, RVT_MR_FAST, n, &mr->raw) == 0, "no region");
 	for (uint32_t i = 0; i < n; i++)
-		rvt_core_mr_pages(mr->raw)[i] =
-			reinterpret_cast<uint64_t>(mr->mem->page(i));
+		rvt_core_mr_pages(mr->raw)[i] = reinterpret_cast<uint64_t>(mr->mem->page(i));
 	check(rvt_core_mr_map(mr->raw, mr->iova, bytes, n, 12) == 0, "region not mapped");
 	mr->key = rvt_core_mr_key(mr->raw);
 	mrs.push_back(std::move(mr));
@@ -793,8 +796,7 @@ void World::connect(Qp &a, Qp &b)
 	b.aim(a);
 	check(a.to_init() == 0 && a.to_rtr() == 0 && a.to_rts() == 0, "a is not connected");
 	if (&a != &b)
-		check(b.to_init() == 0 && b.to_rtr() == 0 && b.to_rts() == 0,
-		      "b is not connected");
+		check(b.to_init() == 0 && b.to_rtr() == 0 && b.to_rts() == 0, "b is not connected");
 }
 
 std::pair<Qp *, Qp *> World::pair(rvt_qp_type type, const QpOpts &a, const QpOpts &b)

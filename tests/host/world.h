@@ -31,7 +31,8 @@ constexpr uint32_t access_all = RVT_ACCESS_LOCAL_WRITE | RVT_ACCESS_REMOTE_WRITE
 				RVT_ACCESS_REMOTE_READ | RVT_ACCESS_REMOTE_ATOMIC;
 
 /* Bytes that live in pages of their own, in no order and never adjacent. */
-class Mem {
+class Mem
+{
 public:
 	explicit Mem(size_t bytes);
 	~Mem();
@@ -40,10 +41,7 @@ public:
 	size_t size() const { return bytes_; }
 	uint8_t *page(size_t i) const { return pages_[i]; }
 	size_t pages() const { return pages_.size(); }
-	uint8_t *at(size_t offset) const
-	{
-		return pages_[offset / page_size] + offset % page_size;
-	}
+	uint8_t *at(size_t offset) const { return pages_[offset / page_size] + offset % page_size; }
 	void write(size_t offset, const std::string &bytes);
 	std::string read(size_t offset, size_t n) const;
 	void fill(char c);
@@ -58,7 +56,8 @@ private:
 /* @n bytes that differ from their neighbours and from those of another @seed. */
 std::string pattern(size_t n, unsigned int seed = 1);
 
-class Pd {
+class Pd
+{
 public:
 	World *world;
 	Device *dev;
@@ -66,7 +65,8 @@ public:
 	bool user;
 };
 
-class Mr {
+class Mr
+{
 public:
 	World *world;
 	Pd *owner;
@@ -99,7 +99,8 @@ public:
 	void destroy();
 };
 
-class Cq {
+class Cq
+{
 public:
 	World *world;
 	rvt_core_cq *raw = nullptr;
@@ -124,7 +125,8 @@ public:
 };
 
 /* A receive ring that the user writes: of a queue pair or of an SRQ. */
-class RecvRing {
+class RecvRing
+{
 public:
 	rvt_rq_ring *ring = nullptr;
 	uint32_t size = 0; /* entries, one of them always empty */
@@ -142,7 +144,8 @@ public:
 	uint32_t fill() const { return (head() + size - tail()) % size; }
 };
 
-class Srq {
+class Srq
+{
 public:
 	World *world;
 	Pd *pd;
@@ -184,12 +187,11 @@ Wr wr_send_imm(uint64_t id, std::vector<rvt_sge> sge, uint32_t imm,
 Wr wr_send_inv(uint64_t id, std::vector<rvt_sge> sge, uint32_t rkey);
 Wr wr_write(uint64_t id, std::vector<rvt_sge> sge, uint64_t raddr, uint32_t rkey,
 	    uint32_t flags = RVT_SEND_SIGNALED);
-Wr wr_write_imm(uint64_t id, std::vector<rvt_sge> sge, uint64_t raddr, uint32_t rkey,
-		uint32_t imm, uint32_t flags = RVT_SEND_SIGNALED);
+Wr wr_write_imm(uint64_t id, std::vector<rvt_sge> sge, uint64_t raddr, uint32_t rkey, uint32_t imm,
+		uint32_t flags = RVT_SEND_SIGNALED);
 Wr wr_read(uint64_t id, std::vector<rvt_sge> sge, uint64_t raddr, uint32_t rkey,
 	   uint32_t flags = RVT_SEND_SIGNALED);
-Wr wr_cas(uint64_t id, rvt_sge sge, uint64_t raddr, uint32_t rkey, uint64_t compare,
-	  uint64_t swap);
+Wr wr_cas(uint64_t id, rvt_sge sge, uint64_t raddr, uint32_t rkey, uint64_t compare, uint64_t swap);
 Wr wr_faa(uint64_t id, rvt_sge sge, uint64_t raddr, uint32_t rkey, uint64_t add);
 Wr wr_local_inv(uint64_t id, uint32_t key, uint32_t flags = RVT_SEND_SIGNALED);
 Wr wr_reg(uint64_t id, rvt_core_mr *mr, uint32_t key, uint32_t access,
@@ -209,7 +211,8 @@ struct QpOpts {
 	Pd *pd = nullptr;
 };
 
-class Qp {
+class Qp
+{
 public:
 	World *world;
 	Device *dev;
@@ -256,7 +259,8 @@ public:
 	void destroy();
 };
 
-class Device {
+class Device
+{
 public:
 	World *world;
 	rvt_core_dev *raw = nullptr;
@@ -268,7 +272,8 @@ public:
 	unsigned int destroy();
 };
 
-class World {
+class World
+{
 public:
 	sim::Machine m;
 	/* @user: a user's objects with mapped rings; else a kernel consumer's. */
@@ -286,8 +291,7 @@ public:
 	Pd &add_pd() { return add_pd(dev(), user); }
 	Mem &add_mem(size_t bytes);
 	/* Memory of its own, pages permuted; @iova 0: the next free one. */
-	Mr &add_mr(size_t bytes, uint32_t access = access_all, Pd *pd = nullptr,
-		   uint64_t iova = 0);
+	Mr &add_mr(size_t bytes, uint32_t access = access_all, Pd *pd = nullptr, uint64_t iova = 0);
 	Mr &add_fast_mr(size_t bytes, Pd *pd = nullptr);
 	Cq &add_cq(uint32_t cqe = 64, Device *dev = nullptr);
 	Srq &add_srq(uint32_t max_wr = 16, uint32_t max_sge = 4, uint32_t limit = 0,

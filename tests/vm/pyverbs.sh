@@ -41,7 +41,7 @@ report()
 		$2 ~ /^ok/ { print "@@ pass " $1; next }
 		$2 ~ /^skipped/ { sub(/^skipped /, "", $2); print "@@ skip " $1 " " $2; next }
 		{ print "@@ fail " $1 " " $2 }
-	' verdicts
+	' judged
 }
 
 same_skips()
@@ -56,7 +56,7 @@ t device load_device
 device=rvt0
 [[ $RVT_KIND == rvt ]] || device=rxe0
 t suite suite_runs
-verdicts >verdicts
+verdicts >judged
 report
 t same-skips same_skips
 t rmmod unload_device

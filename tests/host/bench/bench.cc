@@ -7,7 +7,8 @@
 #include <memory>
 #include <thread>
 
-namespace {
+namespace
+{
 
 using namespace native;
 

@@ -12,9 +12,11 @@
 
 #include <cstdlib>
 
-namespace {
+namespace
+{
 
-class Bytes {
+class Bytes
+{
 public:
 	Bytes(const uint8_t *data, size_t size) : data_(data), left_(size) {}
 
@@ -27,7 +29,8 @@ public:
 		return *data_++;
 	}
 	uint32_t below(uint32_t n) { return n ? u8() % n : 0; }
-	template <class T> T any()
+	template <class T>
+	T any()
 	{
 		T value{};
 		uint8_t bytes[sizeof(T)];
@@ -61,16 +64,17 @@ private:
 	size_t left_;
 };
 
-class Fuzzer {
+class Fuzzer
+{
 public:
-	Fuzzer(const uint8_t *data, size_t size)
-		: in_(data, size), w_(in_.u8() & 1, 2), m_(w_.m)
+	Fuzzer(const uint8_t *data, size_t size) : in_(data, size), w_(in_.u8() & 1, 2), m_(w_.m)
 	{
 		pds_[0] = &w_.pd();
 		pds_[1] = &w_.add_pd();
 		pds_[2] = &w_.add_pd(*w_.devs[1], w_.user);
 		for (int i = 0; i < 3; i++) {
-			mrs_[i] = &w_.add_mr(5000, access_all, pds_[i], 0x10000000 + i * 0x10000 + 5);
+			mrs_[i] =
+				&w_.add_mr(5000, access_all, pds_[i], 0x10000000 + i * 0x10000 + 5);
 			cqs_[i] = &w_.add_cq(8, pds_[i]->dev);
 		}
 		mrs_[3] = &w_.add_mr(100, RVT_ACCESS_REMOTE_READ, pds_[0], ~0ull - 5000);
@@ -190,8 +194,8 @@ private:
 		Pd *pd = pds_[in_.below(3)];
 		Cq *send = &cq(), *recv = &cq();
 		Srq *shared = in_.u8() & 1 ? srq() : nullptr;
-		static const rvt_qp_type types[] = {RVT_QPT_RC, RVT_QPT_UC, RVT_QPT_UD,
-						    RVT_QPT_GSI, RVT_QPT_SMI};
+		static const rvt_qp_type types[] = {RVT_QPT_RC, RVT_QPT_UC, RVT_QPT_UD, RVT_QPT_GSI,
+						    RVT_QPT_SMI};
 
 		if (qps_[i] && qps_[i]->raw)
 			return;
@@ -224,11 +228,16 @@ private:
 	{
 		std::vector<Wr> chain(1 + in_.below(4));
 		size_t posted;
-		static const uint32_t ops[] = {RVT_WR_SEND, RVT_WR_RDMA_WRITE, RVT_WR_RDMA_READ,
-					       RVT_WR_SEND_WITH_IMM, RVT_WR_RDMA_WRITE_WITH_IMM,
+		static const uint32_t ops[] = {RVT_WR_SEND,
+					       RVT_WR_RDMA_WRITE,
+					       RVT_WR_RDMA_READ,
+					       RVT_WR_SEND_WITH_IMM,
+					       RVT_WR_RDMA_WRITE_WITH_IMM,
 					       RVT_WR_ATOMIC_CMP_AND_SWP,
-					       RVT_WR_ATOMIC_FETCH_AND_ADD, RVT_WR_SEND_WITH_INV,
-					       RVT_WR_LOCAL_INV, RVT_WR_REG_MR};
+					       RVT_WR_ATOMIC_FETCH_AND_ADD,
+					       RVT_WR_SEND_WITH_INV,
+					       RVT_WR_LOCAL_INV,
+					       RVT_WR_REG_MR};
 
 		for (Wr &wr : chain) {
 			wr.id = in_.u8();
@@ -236,8 +245,8 @@ private:
 			wr.flags = in_.u8() & 7 ? in_.u8() & 7 : in_.any<uint32_t>();
 			wr.sge = sges();
 			Mr &far = mr();
-			wr.raddr = in_.u8() & 1 ? far.iova + (in_.any<uint16_t>() & 0x1ff8) :
-						  in_.number();
+			wr.raddr = in_.u8() & 1 ? far.iova + (in_.any<uint16_t>() & 0x1ff8)
+						: in_.number();
 			wr.rkey = in_.u8() & 7 ? far.key : in_.any<uint32_t>();
 			wr.imm = in_.u8() & 1 && fast_ ? fast_->key : in_.any<uint32_t>();
 			wr.compare_add = in_.number();
@@ -268,11 +277,17 @@ private:
 				rvt_ah_attr ah = address();
 
 				if (rvt_core_ah_check(qp.dev->raw, &ah, true))
-					ah = rvt_ah_attr{.dlid = 1, .sl = 0, .src_path_bits = 0,
-							 .static_rate = 0, .port_num = 1,
-							 .has_grh = false, .sgid_index = 0,
-							 .traffic_class = 0, .hop_limit = 0,
-							 .flow_label = 0, .dgid = {}};
+					ah = rvt_ah_attr{.dlid = 1,
+							 .sl = 0,
+							 .src_path_bits = 0,
+							 .static_rate = 0,
+							 .port_num = 1,
+							 .has_grh = false,
+							 .sgid_index = 0,
+							 .traffic_class = 0,
+							 .hop_limit = 0,
+							 .flow_label = 0,
+							 .dgid = {}};
 				wr.ah = ah;
 				wr.ah_pd = pds_[in_.u8() & 7 ? 0 : 1]->raw;
 				Qp *to = this->qp();
@@ -394,15 +409,17 @@ private:
 
 				switch (in_.below(4)) {
 				case 0:
-					(void)s->resize(1 + in_.below(12), in_.u8() & 1 ? &limit : nullptr);
+					(void)s->resize(1 + in_.below(12),
+							in_.u8() & 1 ? &limit : nullptr);
 					break;
 				case 1:
 					(void)rvt_core_srq_set_limit(s->raw, limit);
 					break;
 				case 2:
 					if (s->ring.ring)
-						poke(s->ring.ring, rvt_rq_ring_size(s->ring.size - 1,
-										    s->ring.max_sge));
+						poke(s->ring.ring,
+						     rvt_rq_ring_size(s->ring.size - 1,
+								      s->ring.max_sge));
 					break;
 				default:
 					(void)s->recv(in_.u8(), sges());

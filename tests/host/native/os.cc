@@ -18,7 +18,8 @@
 #include <thread>
 #include <vector>
 
-namespace {
+namespace
+{
 
 using Clock = std::chrono::steady_clock;
 
@@ -34,13 +35,15 @@ void full_barrier()
 #endif
 }
 
-template <class T, class Room> T &in(Room *room)
+template <class T, class Room>
+T &in(Room *room)
 {
 	static_assert(sizeof(T) <= sizeof(Room));
 	return *reinterpret_cast<T *>(room);
 }
 
-template <class T, class Room> T &make(Room *room)
+template <class T, class Room>
+T &make(Room *room)
 {
 	memset(static_cast<void *>(room), 0, sizeof(*room));
 	return *new (room) T;
@@ -104,7 +107,8 @@ struct Timer {
 };
 
 /* One thread for the work, one for the timers; they end with the program. */
-class Background {
+class Background
+{
 public:
 	void start()
 	{
@@ -371,9 +375,7 @@ void rvt_os_timer_cancel_sync(rvt_os_timer *timer)
 	background().unset(in<Timer>(timer), true);
 }
 
-void rvt_os_waitq_init(rvt_os_waitq *)
-{
-}
+void rvt_os_waitq_init(rvt_os_waitq *) {}
 
 bool rvt_os_wait(rvt_os_waitq *, bool (*done)(void *), void *arg, uint64_t timeout_ns)
 {
@@ -415,9 +417,7 @@ void rvt_os_wake(rvt_os_waitq *)
 	w.woken.notify_all();
 }
 
-void rvt_os_resched(void)
-{
-}
+void rvt_os_resched(void) {}
 
 void rvt_os_leak(const char *what, unsigned long count)
 {

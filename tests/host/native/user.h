@@ -13,7 +13,8 @@
 #include <cstring>
 #include <vector>
 
-namespace native {
+namespace native
+{
 
 inline void must(bool ok, const char *what)
 {
@@ -118,8 +119,7 @@ struct Qp {
 	uint32_t size, max_sge;
 	uint32_t num;
 
-	Qp(Device &device, rvt_qp_type type, Cq &send, Cq &recv, uint32_t wr = 64,
-	   uint32_t sge = 1)
+	Qp(Device &device, rvt_qp_type type, Cq &send, Cq &recv, uint32_t wr = 64, uint32_t sge = 1)
 		: dev(device), size(wr + 1), max_sge(sge)
 	{
 		ring = static_cast<rvt_rq_ring *>(zeroed(rvt_rq_ring_size(wr, sge)));
@@ -150,8 +150,9 @@ struct Qp {
 		a.state = RVT_QPS_INIT;
 		a.port_num = 1;
 		a.access_flags = 0xe;
-		must(rvt_core_qp_modify(raw, &a, RVT_QP_STATE | RVT_QP_PKEY_INDEX | RVT_QP_PORT |
-							 RVT_QP_ACCESS_FLAGS) == 0,
+		must(rvt_core_qp_modify(raw, &a,
+					RVT_QP_STATE | RVT_QP_PKEY_INDEX | RVT_QP_PORT |
+						RVT_QP_ACCESS_FLAGS) == 0,
 		     "INIT");
 		a.state = RVT_QPS_RTR;
 		a.ah.dlid = dev.lid;
@@ -163,8 +164,8 @@ struct Qp {
 		must(rvt_core_qp_modify(raw, &a,
 					RVT_QP_STATE | RVT_QP_AV | RVT_QP_PATH_MTU |
 						RVT_QP_DEST_QPN | RVT_QP_RQ_PSN |
-						RVT_QP_MAX_DEST_RD_ATOMIC |
-						RVT_QP_MIN_RNR_TIMER) == 0,
+						RVT_QP_MAX_DEST_RD_ATOMIC | RVT_QP_MIN_RNR_TIMER) ==
+			     0,
 		     "RTR");
 		a.state = RVT_QPS_RTS;
 		a.timeout = 14;
@@ -224,8 +225,8 @@ struct Pair {
 	Qp a, b;
 
 	Pair(Device &dev, uint32_t wr = 64, uint32_t sge = 1)
-		: scq(dev, 2 * wr + 2), rcq(dev, 2 * wr + 2),
-		  a(dev, RVT_QPT_RC, scq, rcq, wr, sge), b(dev, RVT_QPT_RC, scq, rcq, wr, sge)
+		: scq(dev, 2 * wr + 2), rcq(dev, 2 * wr + 2), a(dev, RVT_QPT_RC, scq, rcq, wr, sge),
+		  b(dev, RVT_QPT_RC, scq, rcq, wr, sge)
 	{
 		a.connect(b.num);
 		b.connect(a.num);

@@ -22,9 +22,11 @@
 #include <ucontext.h>
 #endif
 
-namespace sim {
+namespace sim
+{
 
-namespace {
+namespace
+{
 Fiber *running_from; /* who switched, until the other side has arrived */
 Fiber *running;
 } // namespace

@@ -10,13 +10,15 @@
 #include <cstddef>
 #include <functional>
 
-namespace sim {
+namespace sim
+{
 
 /*
  * A stack that runs one function after the other. The Fiber without a stack
  * is the one that the program started on.
  */
-class Fiber {
+class Fiber
+{
 public:
 	Fiber() = default;
 	explicit Fiber(size_t stack_bytes);

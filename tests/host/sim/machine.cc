@@ -24,9 +24,11 @@
 #define ASAN_UNPOISON_MEMORY_REGION(mem, size) ((void)(mem), (void)(size))
 #endif
 
-namespace sim {
+namespace sim
+{
 
-namespace {
+namespace
+{
 
 constexpr uint64_t never = ~0ull;
 constexpr size_t stack_bytes = 512 * 1024;
@@ -249,8 +251,8 @@ std::string Machine::describe_tasks() const
 			for (const Task *other : tasks_)
 				for (const Lock *lock : other->locks)
 					if (lock == task->on)
-						text += std::string(" ") + lock->name() +
-							" that " + other->name + " holds";
+						text += std::string(" ") + lock->name() + " that " +
+							other->name + " holds";
 		}
 		if (!task->locks.empty()) {
 			text += "; holds";
@@ -424,13 +426,16 @@ void Machine::start_timer_callback(Timer *timer)
 	timer->pending = false;
 	timers_.erase(std::find(timers_.begin(), timers_.end(), timer));
 	callbacks_.push_back(timer);
-	timer->runner = new_task("timer", [this, timer] {
-		timer->fn(reinterpret_cast<rvt_os_timer *>(timer));
-		/* The callback may not have freed its timer: free() looks. */
-		callbacks_.erase(std::find(callbacks_.begin(), callbacks_.end(), timer));
-		timer->runner = nullptr;
-		wake_blocked(timer);
-	}, true);
+	timer->runner = new_task(
+		"timer",
+		[this, timer] {
+			timer->fn(reinterpret_cast<rvt_os_timer *>(timer));
+			/* The callback may not have freed its timer: free() looks. */
+			callbacks_.erase(std::find(callbacks_.begin(), callbacks_.end(), timer));
+			timer->runner = nullptr;
+			wake_blocked(timer);
+		},
+		true);
 }
 
 /* Whatever is due at this instant becomes runnable, the earliest first. */
@@ -604,11 +609,14 @@ void Machine::in_interrupt(std::function<void()> fn)
 {
 	bool ended = false;
 
-	new_task("interrupt", [&] {
-		fn();
-		ended = true;
-		wake_blocked(&ended);
-	}, true);
+	new_task(
+		"interrupt",
+		[&] {
+			fn();
+			ended = true;
+			wake_blocked(&ended);
+		},
+		true);
 	while (!ended)
 		block("an interrupt", &ended);
 }
@@ -806,18 +814,21 @@ void Machine::work_queue(Work *work)
 	work->queued = true;
 	if (!work->runner) {
 		works_.push_back(work);
-		work->runner = new_task("work", [this, work] {
-			while (work->queued) {
-				work->queued = false;
-				work->fn(reinterpret_cast<rvt_os_work *>(work));
-				if (!current_->locks.empty() || !current_->sections.empty())
-					fail("work ends with a lock held or in a read section");
-				switch_point(1);
-			}
-			works_.erase(std::find(works_.begin(), works_.end(), work));
-			work->runner = nullptr;
-			wake_blocked(work);
-		}, false);
+		work->runner = new_task(
+			"work",
+			[this, work] {
+				while (work->queued) {
+					work->queued = false;
+					work->fn(reinterpret_cast<rvt_os_work *>(work));
+					if (!current_->locks.empty() || !current_->sections.empty())
+						fail("work ends with a lock held or in a read section");
+					switch_point(1);
+				}
+				works_.erase(std::find(works_.begin(), works_.end(), work));
+				work->runner = nullptr;
+				wake_blocked(work);
+			},
+			false);
 		work->runner->work = true;
 	}
 	switch_point(1);
@@ -961,9 +972,11 @@ void Machine::leak(const char *what, unsigned long count)
 
 using sim::the_machine;
 
-namespace {
+namespace
+{
 
-template <class To, class From> To *as(From *from)
+template <class To, class From>
+To *as(From *from)
 {
 	return reinterpret_cast<To *>(from);
 }
@@ -1014,7 +1027,8 @@ unsigned long rvt_os_spin_lock(rvt_os_spin *lock)
 void rvt_os_spin_unlock(rvt_os_spin *lock, unsigned long flags)
 {
 	if (flags != 0x246)
-		the_machine->fail("rvt_os_spin_unlock with flags that are not from rvt_os_spin_lock");
+		the_machine->fail(
+			"rvt_os_spin_unlock with flags that are not from rvt_os_spin_lock");
 	the_machine->unlock(as<sim::Lock>(lock));
 }
 

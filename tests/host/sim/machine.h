@@ -25,7 +25,8 @@
 #include <string>
 #include <vector>
 
-namespace sim {
+namespace sim
+{
 
 constexpr uint64_t us = 1000;
 constexpr uint64_t ms = 1000 * us;
@@ -36,7 +37,8 @@ struct Lock;
 struct Work;
 struct Timer;
 
-class Machine {
+class Machine
+{
 public:
 	/* Only one machine exists at a time. */
 	explicit Machine(uint64_t seed = 0);

@@ -15,7 +15,8 @@
 #include <mutex>
 #include <thread>
 
-namespace {
+namespace
+{
 
 using namespace native;
 
@@ -70,7 +71,8 @@ void sender(Shared &s, uint32_t seed)
 				break;
 			case 2:
 				from.length = 8;
-				pair.a.post(RVT_WR_ATOMIC_FETCH_AND_ADD, &from, 1, to.addr, mr->key);
+				pair.a.post(RVT_WR_ATOMIC_FETCH_AND_ADD, &from, 1, to.addr,
+					    mr->key);
 				break;
 			default:
 				pair.a.post(RVT_WR_RDMA_READ, &from, 1, to.addr, mr->key);
@@ -82,8 +84,8 @@ void sender(Shared &s, uint32_t seed)
 				mr = std::make_unique<Mr>(s.dev, mem, 8192);
 			if (next(seed) % 50 == 0)
 				modify(pair.b.raw, RVT_QPS_ERR);
-			if (next(seed) % 8 == 0 && (state_of(pair.a) == RVT_QPS_ERR ||
-						    state_of(pair.b) == RVT_QPS_ERR)) {
+			if (next(seed) % 8 == 0 &&
+			    (state_of(pair.a) == RVT_QPS_ERR || state_of(pair.b) == RVT_QPS_ERR)) {
 				modify(pair.a.raw, RVT_QPS_RESET);
 				modify(pair.b.raw, RVT_QPS_RESET);
 				pair.a.connect(pair.b.num);
@@ -119,14 +121,14 @@ void contended(Shared &s)
 				if (next(seed) % 2)
 					qp.post(RVT_WR_SEND, &from, 1);
 				else
-					qp.post(RVT_WR_ATOMIC_FETCH_AND_ADD, &from, 1, mr.iova + 1024,
-						mr.key);
+					qp.post(RVT_WR_ATOMIC_FETCH_AND_ADD, &from, 1,
+						mr.iova + 1024, mr.key);
 				while (cq.poll(&wc))
 					(wc.status ? s.errors : s.messages)++;
 			}
 		};
-		std::thread t1(end, std::ref(a), std::ref(acq), 0), t2(end, std::ref(b),
-									std::ref(bcq), 2);
+		std::thread t1(end, std::ref(a), std::ref(acq), 0),
+			t2(end, std::ref(b), std::ref(bcq), 2);
 		uint32_t seed = 99;
 
 		while (!s.stop) {

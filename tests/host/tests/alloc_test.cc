@@ -5,7 +5,8 @@
  */
 #include "util.h"
 
-namespace {
+namespace
+{
 
 /*
  * Run @attempt with the 1st, 2nd, 3rd... allocation failing until it succeeds
@@ -52,7 +53,8 @@ void sweep(sim::Machine &m, const std::function<int()> &attempt, const std::func
 	sweep_once(m, attempt, undo, at_least, true);
 }
 
-class Failing : public testing::TestWithParam<bool> {
+class Failing : public testing::TestWithParam<bool>
+{
 protected:
 	World w{GetParam()};
 };
@@ -67,8 +69,7 @@ TEST(FailingModule, InitAndDevice)
 	uint16_t lid;
 
 	sweep(
-		m,
-		[] { return rvt_core_init(); }, [] { rvt_core_exit(); }, 0);
+		m, [] { return rvt_core_init(); }, [] { rvt_core_exit(); }, 0);
 	ASSERT_EQ(rvt_core_init(), 0);
 	sweep(
 		m,

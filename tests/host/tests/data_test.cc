@@ -4,14 +4,16 @@
 
 #include <set>
 
-namespace {
+namespace
+{
 
 struct Param {
 	rvt_qp_type type;
 	bool user;
 };
 
-class Data : public testing::TestWithParam<Param> {
+class Data : public testing::TestWithParam<Param>
+{
 protected:
 	World w{GetParam().user};
 	rvt_qp_type type = GetParam().type;
@@ -21,7 +23,10 @@ protected:
 
 	void expect_sent(uint64_t id, uint32_t opcode, uint32_t len)
 	{
-		expect_wc(*a->scq, {.id = id, .opcode = opcode, .byte_len = len, .flags = 0,
+		expect_wc(*a->scq, {.id = id,
+				    .opcode = opcode,
+				    .byte_len = len,
+				    .flags = 0,
 				    .qp_num = a->num});
 	}
 	void expect_received(uint64_t id, uint32_t opcode, uint32_t len, uint32_t flags,
@@ -43,14 +48,13 @@ protected:
 		EXPECT_EQ(wc.dlid_path_bits, 0);
 	}
 };
-INSTANTIATE_TEST_SUITE_P(
-	Types, Data,
-	testing::Values(Param{RVT_QPT_RC, true}, Param{RVT_QPT_UC, true},
-			Param{RVT_QPT_RC, false}, Param{RVT_QPT_UC, false}),
-	[](const auto &info) {
-		return std::string(info.param.type == RVT_QPT_RC ? "RC" : "UC") +
-		       (info.param.user ? "User" : "Kernel");
-	});
+INSTANTIATE_TEST_SUITE_P(Types, Data,
+			 testing::Values(Param{RVT_QPT_RC, true}, Param{RVT_QPT_UC, true},
+					 Param{RVT_QPT_RC, false}, Param{RVT_QPT_UC, false}),
+			 [](const auto &info) {
+				 return std::string(info.param.type == RVT_QPT_RC ? "RC" : "UC") +
+					(info.param.user ? "User" : "Kernel");
+			 });
 
 const uint32_t sizes[] = {0,	1,    7,    8,	  9,	255,   256,   257,    1023,
 			  1024, 1025, 4095, 4096, 4097, 12289, 65536, 1048579};
@@ -224,8 +228,7 @@ TEST_P(Data, Case133_AtomicsAreAligned)
 	Mr &local = w.add_mr(64), &remote = w.add_mr(64);
 
 	for (unsigned int off = 1; off < 8; off++) {
-		ASSERT_EQ(a->post(wr_faa(1, local.sge(0, 8), remote.iova + off, remote.key, 1)),
-			  0);
+		ASSERT_EQ(a->post(wr_faa(1, local.sge(0, 8), remote.iova + off, remote.key, 1)), 0);
 		expect_wc(*a->scq, {.id = 1, .status = RVT_WC_REM_INV_REQ_ERR});
 		EXPECT_EQ(remote.word(0), 0u);
 		EXPECT_EQ(remote.word(8), 0u);
@@ -589,11 +592,12 @@ TEST_P(Data, MessageLengthsDoNotWrap)
 	EXPECT_EQ(a->post(wr_write(1, {{iova, 0x80000001, key}}, iova, key)), einval);
 	EXPECT_EQ(a->post(wr_write(1, {{iova, 0x80000000, key}, {iova, 1, key}}, iova, key)),
 		  einval);
-	EXPECT_EQ(a->post(wr_write(1, {{iova, 0x80000000, key}, {iova, 0x80000000, key}}, iova,
-				   key)),
-		  einval);
-	EXPECT_EQ(a->post(wr_write(1, {{iova, 0x80000000, key}, {iova, 0x80000000, key},
-				       {iova, 8, key}}, iova, key)),
+	EXPECT_EQ(
+		a->post(wr_write(1, {{iova, 0x80000000, key}, {iova, 0x80000000, key}}, iova, key)),
+		einval);
+	EXPECT_EQ(a->post(wr_write(
+			  1, {{iova, 0x80000000, key}, {iova, 0x80000000, key}, {iova, 8, key}},
+			  iova, key)),
 		  einval);
 	expect_none(*a->scq);
 	/* A receive buffer of 4 GiB + 8 takes a short message. */

@@ -5,7 +5,8 @@
  */
 #include "util.h"
 
-namespace {
+namespace
+{
 
 using testing::ElementsAre;
 
@@ -13,7 +14,7 @@ using testing::ElementsAre;
 
 enum class Fault {
 	no_qp, /* the peer was destroyed */
-	rnr, /* no receive, no retries */
+	rnr,   /* no receive, no retries */
 	too_long,
 	recv_key, /* the receive names a wrong key */
 	recv_readonly,
@@ -34,9 +35,9 @@ enum class Fault {
 struct Entry {
 	const char *name;
 	Fault fault;
-	bool uc; /* applies to UC too */
+	bool uc;	    /* applies to UC too */
 	uint32_t requester; /* of RC; UC always says SUCCESS */
-	int responder; /* status of the first receive; -1: none is in use */
+	int responder;	    /* status of the first receive; -1: none is in use */
 	bool responder_err;
 	int event; /* at the responder; -1: not looked at */
 };
@@ -60,8 +61,8 @@ const Entry entries[] = {
 	 RVT_EVENT_QP_REQ_ERR},
 	{"NoAtomicRight", Fault::no_atomic_right, false, RVT_WC_REM_INV_REQ_ERR, flushed, true,
 	 RVT_EVENT_QP_REQ_ERR},
-	{"MisalignedAtomic", Fault::misaligned_atomic, false, RVT_WC_REM_INV_REQ_ERR, flushed,
-	 true, RVT_EVENT_QP_REQ_ERR},
+	{"MisalignedAtomic", Fault::misaligned_atomic, false, RVT_WC_REM_INV_REQ_ERR, flushed, true,
+	 RVT_EVENT_QP_REQ_ERR},
 	{"WriteKey", Fault::write_key, true, RVT_WC_REM_ACCESS_ERR, flushed, true,
 	 RVT_EVENT_QP_ACCESS_ERR},
 	{"WriteImmKey", Fault::write_imm_key, true, RVT_WC_REM_ACCESS_ERR, RVT_WC_LOC_PROT_ERR,
@@ -81,7 +82,9 @@ const Entry entries[] = {
 /* Entry, UC instead of RC, with an SRQ, a user's. */
 using Case = std::tuple<Entry, bool, bool, bool>;
 
-class ErrorTable : public testing::TestWithParam<Case> {};
+class ErrorTable : public testing::TestWithParam<Case>
+{
+};
 
 std::vector<Case> all_cases()
 {
@@ -130,11 +133,10 @@ TEST_P(ErrorTable, Case080_BothSides)
 	case Fault::no_write_right_imm:
 	case Fault::no_read_right:
 	case Fault::no_atomic_right:
-		b.attr.access_flags = entry.fault == Fault::no_read_right ?
-					      RVT_ACCESS_REMOTE_WRITE :
-				      entry.fault == Fault::no_atomic_right ?
-					      RVT_ACCESS_REMOTE_READ :
-					      RVT_ACCESS_REMOTE_READ | RVT_ACCESS_REMOTE_ATOMIC;
+		b.attr.access_flags = entry.fault == Fault::no_read_right ? RVT_ACCESS_REMOTE_WRITE
+				      : entry.fault == Fault::no_atomic_right
+					      ? RVT_ACCESS_REMOTE_READ
+					      : RVT_ACCESS_REMOTE_READ | RVT_ACCESS_REMOTE_ATOMIC;
 		break;
 	default:
 		break;
@@ -219,10 +221,10 @@ TEST_P(ErrorTable, Case080_BothSides)
 		  0);
 	w.m.advance(uc || entry.fault != Fault::no_qp ? 0 : 2 * timeout_ns(5));
 
-	uint32_t wc_opcode = wr.op == RVT_WR_SEND		? RVT_WC_SEND :
-			     wr.op == RVT_WR_RDMA_READ		? RVT_WC_RDMA_READ :
-			     wr.op == RVT_WR_ATOMIC_FETCH_AND_ADD ? RVT_WC_FETCH_ADD :
-								    RVT_WC_RDMA_WRITE;
+	uint32_t wc_opcode = wr.op == RVT_WR_SEND		    ? RVT_WC_SEND
+			     : wr.op == RVT_WR_RDMA_READ	    ? RVT_WC_RDMA_READ
+			     : wr.op == RVT_WR_ATOMIC_FETCH_AND_ADD ? RVT_WC_FETCH_ADD
+								    : RVT_WC_RDMA_WRITE;
 	bool b_alive = entry.fault != Fault::no_qp;
 
 	if (uc) {
@@ -233,13 +235,13 @@ TEST_P(ErrorTable, Case080_BothSides)
 		expect_none(*a.rcq);
 		expect_state(a, RVT_QPS_RTS);
 	} else {
-		expect_wc(*a.scq, {.id = 1, .status = entry.requester, .opcode = wc_opcode,
-				   .qp_num = a.num});
+		expect_wc(
+			*a.scq,
+			{.id = 1, .status = entry.requester, .opcode = wc_opcode, .qp_num = a.num});
 		/* Unsignalled ones too, in order. */
 		expect_run(*a.scq, {2, 3}, RVT_WC_WR_FLUSH_ERR);
 		expect_none(*a.scq);
-		expect_wc(*a.rcq, {.id = 50, .status = RVT_WC_WR_FLUSH_ERR,
-				   .opcode = RVT_WC_RECV});
+		expect_wc(*a.rcq, {.id = 50, .status = RVT_WC_WR_FLUSH_ERR, .opcode = RVT_WC_RECV});
 		expect_state(a, RVT_QPS_ERR);
 	}
 	EXPECT_THAT(a.events, ElementsAre());
@@ -290,7 +292,8 @@ TEST_P(ErrorTable, Case080_BothSides)
 
 /* --- flushing -------------------------------------------------------------------------- */
 
-class Flush : public testing::TestWithParam<std::tuple<rvt_qp_type, bool>> {
+class Flush : public testing::TestWithParam<std::tuple<rvt_qp_type, bool>>
+{
 protected:
 	World w{std::get<1>(GetParam())};
 	rvt_qp_type type = std::get<0>(GetParam());
@@ -320,9 +323,9 @@ INSTANTIATE_TEST_SUITE_P(Types, Flush,
 			 [](const auto &info) {
 				 rvt_qp_type type = std::get<0>(info.param);
 
-				 return std::string(type == RVT_QPT_RC	 ? "Rc" :
-						    type == RVT_QPT_UC ? "Uc" :
-									   "Ud") +
+				 return std::string(type == RVT_QPT_RC	 ? "Rc"
+						    : type == RVT_QPT_UC ? "Uc"
+									 : "Ud") +
 					(std::get<1>(info.param) ? "User" : "Kernel");
 			 });
 
@@ -370,8 +373,9 @@ TEST_P(Flush, Case075_PostingInErr)
 	ASSERT_EQ(qp.to(RVT_QPS_ERR), 0);
 	for (int i = 0; i < 40; i++) {
 		ASSERT_EQ(qp.post(send(qp, i, i % 2 ? RVT_SEND_SIGNALED : 0)), 0);
-		expect_wc(*qp.scq, {.id = uint64_t(i), .status = RVT_WC_WR_FLUSH_ERR,
-				    .opcode = RVT_WC_SEND});
+		expect_wc(
+			*qp.scq,
+			{.id = uint64_t(i), .status = RVT_WC_WR_FLUSH_ERR, .opcode = RVT_WC_SEND});
 	}
 	/* A malformed request is still refused. */
 	Wr bad = send(qp, 1, 0);
@@ -550,8 +554,10 @@ TEST(FlushKernel, Case077_FlushedOnesKeepTheirOpcode)
 	for (auto &one : all) {
 		SCOPED_TRACE(one.wr.op);
 		ASSERT_EQ(a->post(one.wr), 0);
-		expect_wc(*a->scq, {.id = one.wr.id, .status = RVT_WC_WR_FLUSH_ERR,
-				    .opcode = one.opcode, .qp_num = a->num});
+		expect_wc(*a->scq, {.id = one.wr.id,
+				    .status = RVT_WC_WR_FLUSH_ERR,
+				    .opcode = one.opcode,
+				    .qp_num = a->num});
 	}
 }
 
@@ -628,7 +634,8 @@ TEST(Events, Case187_HandlersMayModifyAndQuery)
 
 /* --- drained -------------------------------------------------------------------------------- */
 
-class Drain : public testing::TestWithParam<bool> {
+class Drain : public testing::TestWithParam<bool>
+{
 protected:
 	World w{GetParam()};
 	std::pair<Qp *, Qp *> p = w.pair(RVT_QPT_RC);
@@ -729,7 +736,8 @@ TEST_P(Drain, QueryTellsEnSqdAsyncNotify)
 
 /* --- send queue error: UC and UD --------------------------------------------------------------- */
 
-class SendQueueError : public testing::Test {
+class SendQueueError : public testing::Test
+{
 protected:
 	World w{false};
 	std::pair<Qp *, Qp *> p = w.pair(RVT_QPT_UC);
@@ -879,7 +887,8 @@ TEST(CommEst, TheHandlerMayMoveTheQueuePair)
 
 /* --- who is connected to whom -------------------------------------------------------------------- */
 
-class Connected : public testing::TestWithParam<rvt_qp_type> {
+class Connected : public testing::TestWithParam<rvt_qp_type>
+{
 protected:
 	World w;
 	rvt_qp_type type = GetParam();
@@ -897,8 +906,9 @@ protected:
 				       : wr_send(1, {mr.sge(64, 8)})),
 			  0);
 		w.m.advance(10 * sim::second);
-		expect_wc(*a.scq, {.id = 1, .status = type == RVT_QPT_RC ? RVT_WC_RETRY_EXC_ERR
-									  : RVT_WC_SUCCESS});
+		expect_wc(*a.scq,
+			  {.id = 1,
+			   .status = type == RVT_QPT_RC ? RVT_WC_RETRY_EXC_ERR : RVT_WC_SUCCESS});
 		expect_none(*b.rcq);
 		expect_state(b, RVT_QPS_RTS);
 		EXPECT_TRUE(b.events.empty());
@@ -1028,8 +1038,8 @@ TEST_P(Connected, Case183_PsnsAdvanceByPackets)
 		uint32_t psn = a.attr.sq_psn;
 
 		EXPECT_EQ(a.query().sq_psn, psn);
-		for (uint32_t n : {0u, 1u, bytes - 1, bytes, bytes + 1, 2 * bytes, 2 * bytes + 1,
-				   3 * bytes}) {
+		for (uint32_t n :
+		     {0u, 1u, bytes - 1, bytes, bytes + 1, 2 * bytes, 2 * bytes + 1, 3 * bytes}) {
 			uint32_t packets = n ? (n + bytes - 1) / bytes : 1;
 
 			ASSERT_EQ(a.post(wr_write(1, {big.sge(0, n)}, big.iova, big.key)), 0);
@@ -1115,7 +1125,8 @@ TEST_P(Connected, ALostUcMessageStillMovesThePsns)
 
 /* --- path migration ------------------------------------------------------------------------------- */
 
-class Migration : public testing::Test {
+class Migration : public testing::Test
+{
 protected:
 	World w;
 	uint8_t extra[16] = {0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9};

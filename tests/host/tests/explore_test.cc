@@ -15,7 +15,8 @@
 #include <map>
 #include <set>
 
-namespace {
+namespace
+{
 
 struct Plan {
 	const char *name;
@@ -46,7 +47,8 @@ struct Player {
 	Mr *send_mem = nullptr, *recv_mem = nullptr;
 };
 
-class Explorer {
+class Explorer
+{
 public:
 	Explorer(const Plan &plan, uint64_t seed)
 		: plan_(plan), w_(plan.user, plan.two_devices ? 2 : 1, seed), m_(w_.m)
@@ -367,24 +369,26 @@ private:
 				flags |= RVT_SEND_SOLICITED;
 			switch (plan_.type == RVT_QPT_UD ? 0 : rnd(8)) {
 			case 5:
-				wr = wr_write(0, {from.sge(512, 8)}, far.iova + 4032, far.key, flags);
+				wr = wr_write(0, {from.sge(512, 8)}, far.iova + 4032, far.key,
+					      flags);
 				break;
 			case 6:
-				wr = plan_.type == RVT_QPT_RC ?
-					     wr_read(0, {from.sge(520, 8)}, far.iova + 4040, far.key,
-						     flags) :
-					     wr_write(0, {}, 0, 0, flags);
+				wr = plan_.type == RVT_QPT_RC
+					     ? wr_read(0, {from.sge(520, 8)}, far.iova + 4040,
+						       far.key, flags)
+					     : wr_write(0, {}, 0, 0, flags);
 				break;
 			case 7:
-				wr = plan_.type == RVT_QPT_RC ?
-					     wr_faa(0, from.sge(528, 8), far.iova + 4048, far.key, 1) :
-					     wr_write(0, {}, 0, 0, flags);
+				wr = plan_.type == RVT_QPT_RC ? wr_faa(0, from.sge(528, 8),
+								       far.iova + 4048, far.key, 1)
+							      : wr_write(0, {}, 0, 0, flags);
 				wr.flags = flags;
 				break;
 			default:
 				from.write(0, std::string(slot_bytes + 20, 'd'));
-				wr = wr_send(0, {from.sge(0, len / 2), from.sge(len / 2, len - len / 2)},
-					     flags);
+				wr = wr_send(
+					0, {from.sge(0, len / 2), from.sge(len / 2, len - len / 2)},
+					flags);
 				break;
 			}
 			if (plan_.type == RVT_QPT_UD) {
@@ -405,8 +409,8 @@ private:
 	{
 		if (plan_.user || plan_.type == RVT_QPT_UD || p.qp->pd != &w_.pd())
 			return;
-		(void)p.qp->post(rnd(2) ? wr_local_inv(0, fast_->key) :
-					  wr_reg(0, fast_->raw, fast_->key, access_all));
+		(void)p.qp->post(rnd(2) ? wr_local_inv(0, fast_->key)
+					: wr_reg(0, fast_->raw, fast_->key, access_all));
 	}
 
 	/* Take the memory away and put other memory in its place. */
@@ -494,8 +498,8 @@ private:
 		Player *owner = nullptr;
 
 		for (Player &other : players_)
-			if (p.qp->srq ? other.qp->srq == p.qp->srq && other.recvs.count(wc.wr_id) :
-					&other == &p)
+			if (p.qp->srq ? other.qp->srq == p.qp->srq && other.recvs.count(wc.wr_id)
+				      : &other == &p)
 				owner = &other;
 		if (!owner || !owner->recvs.count(wc.wr_id))
 			fail(p, "a receive completed that was not posted", wc.wr_id);
@@ -570,8 +574,7 @@ private:
 				m_.fail("LAST_WQE_REACHED without an SRQ");
 		}
 		for (Player &p : players_)
-			if (p.qp->srq && !p.dead && !p.was_reset &&
-			    p.qp->state() == RVT_QPS_ERR &&
+			if (p.qp->srq && !p.dead && !p.was_reset && p.qp->state() == RVT_QPS_ERR &&
 			    p.qp->count(RVT_EVENT_QP_LAST_WQE_REACHED) != 1)
 				m_.fail("LAST_WQE_REACHED %zu times",
 					p.qp->count(RVT_EVENT_QP_LAST_WQE_REACHED));
@@ -615,7 +618,9 @@ uint64_t number_from(const char *name, uint64_t otherwise)
 	return text ? strtoull(text, nullptr, 0) : otherwise;
 }
 
-class Explore : public testing::TestWithParam<Plan> {};
+class Explore : public testing::TestWithParam<Plan>
+{
+};
 INSTANTIATE_TEST_SUITE_P(Schedules, Explore, testing::ValuesIn(plans),
 			 [](const auto &info) { return std::string(info.param.name); });
 
@@ -672,8 +677,8 @@ TEST(ExploreCopies, Case121_NoByteMovesAfterwards)
 
 			ASSERT_EQ(rvt_core_mr_create(w.pd().raw, RVT_MR_MEM, n, &mr[i]), 0);
 			for (uint32_t k = 0; k < n; k++)
-				rvt_core_mr_pages(mr[i])[k] =
-					reinterpret_cast<uint64_t>(mem[i]) + 4096ull * k;
+				rvt_core_mr_pages(mr[i])[k] = reinterpret_cast<uint64_t>(mem[i]) +
+							      4096ull * k;
 			ASSERT_EQ(rvt_core_mr_publish(mr[i], iova[i], bytes, n, 12, access_all), 0);
 		}
 		memset(from, 'f', bytes);
@@ -727,7 +732,8 @@ TEST(ExploreCopies, Case121_NoByteMovesAfterwards)
 
 			w.check(!wc || !cq->poll(), "two completions");
 			/* A success says that all bytes are there. */
-			if (wc && wc->status == RVT_WC_SUCCESS && what != 0 && what != 1 && what != 3)
+			if (wc && wc->status == RVT_WC_SUCCESS && what != 0 && what != 1 &&
+			    what != 3)
 				w.check(all(to, 'f'), "SUCCESS without all the bytes");
 		}
 		for (rvt_core_mr *one : mr)
@@ -753,9 +759,9 @@ TEST(ExploreAtomics, Case135_TheSumIsWhole)
 		for (unsigned int t = 0; t < 3; t++)
 			w.m.spawn("adder", [&, t] {
 				for (unsigned int i = 0; i < 5; i++)
-					EXPECT_EQ(pairs[t].first->post(wr_faa(
-							  i, results.sge((t * 5 + i) * 8, 8),
-							  mr.iova, mr.key, 1)),
+					EXPECT_EQ(pairs[t].first->post(
+							  wr_faa(i, results.sge((t * 5 + i) * 8, 8),
+								 mr.iova, mr.key, 1)),
 						  0);
 			});
 		w.m.run();

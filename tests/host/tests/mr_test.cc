@@ -5,9 +5,11 @@
 #include <deque>
 #include <set>
 
-namespace {
+namespace
+{
 
-class Regions : public testing::Test {
+class Regions : public testing::Test
+{
 protected:
 	World w;
 	std::pair<Qp *, Qp *> p = w.pair(RVT_QPT_RC);
@@ -65,9 +67,9 @@ TEST_F(Regions, Case113_RemoteRangeAtTheEdges)
 				EXPECT_EQ(allowed(wr_read(1, {local.sge(0, n)}, at, mr.key)),
 					  inside);
 				if (n == 8 && at % 8 == 0) {
-					EXPECT_EQ(allowed(wr_faa(1, local.sge(0, 8), at, mr.key,
-								 1)),
-						  inside);
+					EXPECT_EQ(
+						allowed(wr_faa(1, local.sge(0, 8), at, mr.key, 1)),
+						inside);
 				}
 				/* The same for local access: refused when posted. */
 				EXPECT_EQ(a->post(wr_write(2, {{at, n, mr.key}}, local.iova,
@@ -284,8 +286,8 @@ TEST_F(Regions, Case119_AnOldKeyDoesNotComeBackSoon)
 	Mr &second = w.add_mr(64, access_all, nullptr, first.iova);
 	EXPECT_FALSE(allowed(wr_write(1, {local.sge(0, 8)}, second.iova, old)));
 	for (unsigned int bit = 0; bit < 32; bit++)
-		EXPECT_FALSE(allowed(wr_write(1, {local.sge(0, 8)}, second.iova,
-					      second.key ^ (1u << bit))));
+		EXPECT_FALSE(allowed(
+			wr_write(1, {local.sge(0, 8)}, second.iova, second.key ^ (1u << bit))));
 }
 
 TEST_F(Regions, Case128_PagesOfAnySize)
@@ -329,8 +331,8 @@ TEST_F(Regions, Case128_PagesOfAnySize)
 					  static_cast<uint8_t>(text[i]));
 			}
 		}
-		EXPECT_FALSE(allowed(wr_write(1, {local.sge(0, 8)}, iova + length - 7,
-					      rvt_core_mr_key(mr))));
+		EXPECT_FALSE(allowed(
+			wr_write(1, {local.sge(0, 8)}, iova + length - 7, rvt_core_mr_key(mr))));
 		rvt_core_mr_destroy(mr);
 	}
 }
@@ -375,9 +377,15 @@ TEST_F(Regions, PagesInRunsOfAnyLength)
 			}
 		};
 
-		for (auto [at, len] : std::initializer_list<std::pair<uint32_t, uint32_t>>{
-			     {0, 1}, {0, 3996}, {3990, 20}, {0, 12000}, {5000, 40000},
-			     {4096 * 6 - 100, 8192}, {1, n * 4096 - 200}, {0, n * 4096 - 100}}) {
+		for (auto [at, len] :
+		     std::initializer_list<std::pair<uint32_t, uint32_t>>{{0, 1},
+									  {0, 3996},
+									  {3990, 20},
+									  {0, 12000},
+									  {5000, 40000},
+									  {4096 * 6 - 100, 8192},
+									  {1, n * 4096 - 200},
+									  {0, n * 4096 - 100}}) {
 			std::string text = pattern(len, at + len);
 
 			memset(mem, '.', n * 4096);
@@ -464,7 +472,8 @@ TEST_F(Regions, AReceiveWhoseMemoryIsGone)
 
 /* --- the kernel's regions -------------------------------------------------------------- */
 
-class KernelRegions : public testing::Test {
+class KernelRegions : public testing::Test
+{
 protected:
 	World w{false};
 	std::pair<Qp *, Qp *> p = w.pair(RVT_QPT_RC);
@@ -690,8 +699,11 @@ TEST_F(KernelRegions, Case124_SendWithInvalidate)
 	ASSERT_EQ(b->recv(2, {local.sge(100, 50)}), 0);
 	ASSERT_EQ(a->post(wr_send_inv(3, {local.sge(0, 8)}, fast.key)), 0);
 	expect_wc(*a->scq, {.id = 3, .opcode = RVT_WC_SEND, .byte_len = 8});
-	expect_wc(*b->rcq, {.id = 2, .opcode = RVT_WC_RECV, .byte_len = 8,
-			    .flags = RVT_WC_WITH_INV, .imm = fast.key});
+	expect_wc(*b->rcq, {.id = 2,
+			    .opcode = RVT_WC_RECV,
+			    .byte_len = 8,
+			    .flags = RVT_WC_WITH_INV,
+			    .imm = fast.key});
 	EXPECT_FALSE(usable(fast.key));
 }
 
@@ -728,13 +740,14 @@ TEST_F(KernelRegions, LocalKeysAreCheckedWhenRun)
 	Mr &foreign = w.add_mr(64, access_all, &other);
 	Mr &read_only = w.add_mr(64, RVT_ACCESS_REMOTE_READ);
 
-	for (const Wr &wr : {wr_send(1, {{local.iova, 8, local.key ^ 0x4000}}),
-			     wr_write(1, {{local.iova - 1, 8, local.key}}, local.iova, local.key),
-			     wr_write(1, {{~0ull - 3, 8, local.key}}, local.iova, local.key),
-			     wr_write(1, {{local.iova + 8185, 8, local.key}}, local.iova, local.key),
-			     wr_send(1, {foreign.sge()}), wr_send(1, {fast.sge(0, 8)}),
-			     wr_read(1, {read_only.sge()}, local.iova, local.key),
-			     wr_faa(1, read_only.sge(0, 8), local.iova, local.key, 1)}) {
+	for (const Wr &wr :
+	     {wr_send(1, {{local.iova, 8, local.key ^ 0x4000}}),
+	      wr_write(1, {{local.iova - 1, 8, local.key}}, local.iova, local.key),
+	      wr_write(1, {{~0ull - 3, 8, local.key}}, local.iova, local.key),
+	      wr_write(1, {{local.iova + 8185, 8, local.key}}, local.iova, local.key),
+	      wr_send(1, {foreign.sge()}), wr_send(1, {fast.sge(0, 8)}),
+	      wr_read(1, {read_only.sge()}, local.iova, local.key),
+	      wr_faa(1, read_only.sge(0, 8), local.iova, local.key, 1)}) {
 		ASSERT_EQ(a->recv(9, {local.sge()}), 0);
 		ASSERT_EQ(b->recv(8, {local.sge()}), 0);
 		ASSERT_EQ(a->post(wr), 0);

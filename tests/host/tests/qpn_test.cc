@@ -7,14 +7,16 @@
 
 #include "util.h"
 
-namespace {
+namespace
+{
 
 using rvt::Errno;
 using rvt::Qpn;
 using rvt::QpnMap;
 using rvt::QpType;
 
-class Numbers : public testing::Test {
+class Numbers : public testing::Test
+{
 protected:
 	Numbers() { EXPECT_EQ(init_qpn_table(nullptr, &map, 0, 0, 0), Errno::ok); }
 	~Numbers() override { free_qpn_table(&map); }
@@ -193,11 +195,9 @@ TEST(Table, TheIterators)
 	std::vector<uint32_t> nums;
 
 	ASSERT_EQ(gsi.to_init(), 0);
-	rvt_qp_iter(
-		w.dev().raw, reinterpret_cast<uint64_t>(&nums),
-		[](rvt::Qp *qp, uint64_t v) {
-			reinterpret_cast<std::vector<uint32_t> *>(v)->push_back(qp->qpn.value());
-		});
+	rvt_qp_iter(w.dev().raw, reinterpret_cast<uint64_t>(&nums), [](rvt::Qp *qp, uint64_t v) {
+		reinterpret_cast<std::vector<uint32_t> *>(v)->push_back(qp->qpn.value());
+	});
 	std::sort(nums.begin(), nums.end());
 	EXPECT_EQ(nums, (std::vector<uint32_t>{1, a->num, b->num}));
 

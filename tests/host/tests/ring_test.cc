@@ -2,10 +2,12 @@
 /* Send rings, receive rings and completion rings at every fill and offset. */
 #include "util.h"
 
-namespace {
+namespace
+{
 
 /* Both kinds of consumers: a user with mapped rings, and the kernel. */
-class Rings : public testing::TestWithParam<bool> {
+class Rings : public testing::TestWithParam<bool>
+{
 protected:
 	World w{GetParam()};
 };
@@ -59,8 +61,10 @@ TEST_P(Rings, Case107_SendRingHoldsExactlyMaxSendWr)
 		SCOPED_TRACE(offset);
 		/* No receive: the first waits for RNR and the others behind it. */
 		for (uint32_t i = 0; i < size; i++)
-			ASSERT_EQ(a->post(wr_send(i, {mr.sge()}, i == size - 1 ?
-							 RVT_SEND_SIGNALED : 0)), 0) << i;
+			ASSERT_EQ(a->post(wr_send(i, {mr.sge()},
+						  i == size - 1 ? RVT_SEND_SIGNALED : 0)),
+				  0)
+				<< i;
 		EXPECT_EQ(a->post(wr_send(99, {mr.sge()})), enomem);
 		for (uint32_t i = 0; i < size; i++)
 			ASSERT_EQ(b->recv(i, {mr.sge()}), 0);
@@ -185,8 +189,9 @@ TEST_P(Rings, Case003_ResizeKeepsWaitingEntriesInOrder)
 	for (uint32_t offset = 0; offset <= cqe; offset++) {
 		for (uint32_t waiting = 0; waiting <= cqe; waiting++) {
 			for (uint32_t to : {waiting ? waiting : 1u, waiting + 1, 20u}) {
-				SCOPED_TRACE(testing::Message() << "offset " << offset << " waiting "
-								<< waiting << " to " << to);
+				SCOPED_TRACE(testing::Message()
+					     << "offset " << offset << " waiting " << waiting
+					     << " to " << to);
 				Cq &scq = w.add_cq(cqe);
 				auto [a, b] = w.pair(RVT_QPT_RC, {.send_cq = &scq}, {});
 				Mr &mr = w.add_mr(8);
@@ -321,8 +326,10 @@ TEST(PoisonedRings, Case022_ReceiveIndices)
 				Srq *srq = shared ? &w.add_srq(4, 2) : nullptr;
 				Cq &rcq = w.add_cq(1000);
 				auto [a, b] = w.pair(RVT_QPT_UC, {},
-						     {.max_recv_wr = 4, .max_recv_sge = 2,
-						      .srq = srq, .recv_cq = &rcq});
+						     {.max_recv_wr = 4,
+						      .max_recv_sge = 2,
+						      .srq = srq,
+						      .recv_cq = &rcq});
 				Mr &mr = w.add_mr(8);
 				RecvRing &ring = shared ? srq->ring : b->ring;
 
@@ -464,7 +471,8 @@ TEST(RingRules, KernelPollTakesManyAndTellsTheQp)
 
 /* --- arming ---------------------------------------------------------------- */
 
-class Arming : public Rings {
+class Arming : public Rings
+{
 protected:
 	Cq &rcq = w.add_cq(32);
 	std::pair<Qp *, Qp *> p = w.pair(RVT_QPT_RC, {}, {.recv_cq = &rcq});

@@ -7,7 +7,8 @@
 
 using sim::Machine;
 
-namespace {
+namespace
+{
 
 struct SimDeath : testing::Test {
 	SimDeath() { GTEST_FLAG_SET(death_test_style, "fast"); }
@@ -247,7 +248,12 @@ TEST(Sim, TheNthAllocationFails)
 
 TEST_F(SimDeath, MemoryNotFreed)
 {
-	EXPECT_EXIT({ Machine m; rvt_os_zalloc(24); }, testing::ExitedWithCode(1), "not freed");
+	EXPECT_EXIT(
+		{
+			Machine m;
+			rvt_os_zalloc(24);
+		},
+		testing::ExitedWithCode(1), "not freed");
 }
 
 TEST_F(SimDeath, LockOrder)
@@ -326,7 +332,8 @@ TEST_F(SimDeath, DeadlockSaysWhoWaitsForWhat)
 			m.spawn("second", [&] { rvt_os_mutex_lock(&a); });
 			m.run();
 		},
-		testing::ExitedWithCode(1), "deadlock(.|\n)*second: waits for lock DEVICE that first holds");
+		testing::ExitedWithCode(1),
+		"deadlock(.|\n)*second: waits for lock DEVICE that first holds");
 }
 
 TEST_F(SimDeath, SynchronizeInAReadSection)
@@ -364,7 +371,8 @@ TEST_F(SimDeath, TimerInFreedMemory)
 	EXPECT_EXIT(
 		{
 			Machine m;
-			auto *timer = static_cast<rvt_os_timer *>(rvt_os_zalloc(sizeof(rvt_os_timer)));
+			auto *timer =
+				static_cast<rvt_os_timer *>(rvt_os_zalloc(sizeof(rvt_os_timer)));
 
 			rvt_os_timer_init(timer, timer_fires);
 			rvt_os_timer_start(timer, 10);
@@ -381,9 +389,8 @@ TEST_F(SimDeath, ConditionTrueButNobodyWoke)
 			Flag flag = {};
 
 			rvt_os_waitq_init(&flag.waitq);
-			m.spawn("waiter", [&] {
-				rvt_os_wait(&flag.waitq, flag_is_set, &flag, sim::second);
-			});
+			m.spawn("waiter",
+				[&] { rvt_os_wait(&flag.waitq, flag_is_set, &flag, sim::second); });
 			m.spawn("forgets to wake", [&] { flag.set = true; });
 			m.run();
 		},

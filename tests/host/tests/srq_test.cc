@@ -2,11 +2,13 @@
 /* Shared receive queues. */
 #include "util.h"
 
-namespace {
+namespace
+{
 
 using testing::ElementsAre;
 
-class Shared : public testing::TestWithParam<bool> {
+class Shared : public testing::TestWithParam<bool>
+{
 protected:
 	World w{GetParam()};
 	Mr &mr = w.add_mr(4096);
@@ -64,7 +66,7 @@ TEST_P(Shared, Case027_LimitOnce)
 	EXPECT_EQ(srq.limit(), 5u);
 	send();
 	EXPECT_THAT(srq.events, ElementsAre(RVT_EVENT_SRQ_LIMIT_REACHED)); /* (b) */
-	EXPECT_EQ(srq.limit(), 0u); /* (c) */
+	EXPECT_EQ(srq.limit(), 0u);					   /* (c) */
 	send();
 	send();
 	EXPECT_EQ(srq.events.size(), 1u);

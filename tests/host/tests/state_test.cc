@@ -10,7 +10,8 @@
 #include <set>
 #include <sstream>
 
-namespace {
+namespace
+{
 
 /* --- the oracle: one line per transition and type, as text --------------------- */
 
@@ -49,15 +50,31 @@ const char *const oracle_text[] = {
 const char *const states[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
 const char *const types[] = {"SMI", "GSI", "RC", "UC", "UD"};
 const char *const bits[] = {
-	"STATE",	  "CUR_STATE",	      "EN_SQD_ASYNC_NOTIFY", "ACCESS_FLAGS",
-	"PKEY_INDEX",	  "PORT",	      "QKEY",		     "AV",
-	"PATH_MTU",	  "TIMEOUT",	      "RETRY_CNT",	     "RNR_RETRY",
-	"RQ_PSN",	  "MAX_QP_RD_ATOMIC", "ALT_PATH",	     "MIN_RNR_TIMER",
-	"SQ_PSN",	  "MAX_DEST_RD_ATOMIC", "PATH_MIG_STATE",    "CAP",
+	"STATE",
+	"CUR_STATE",
+	"EN_SQD_ASYNC_NOTIFY",
+	"ACCESS_FLAGS",
+	"PKEY_INDEX",
+	"PORT",
+	"QKEY",
+	"AV",
+	"PATH_MTU",
+	"TIMEOUT",
+	"RETRY_CNT",
+	"RNR_RETRY",
+	"RQ_PSN",
+	"MAX_QP_RD_ATOMIC",
+	"ALT_PATH",
+	"MIN_RNR_TIMER",
+	"SQ_PSN",
+	"MAX_DEST_RD_ATOMIC",
+	"PATH_MIG_STATE",
+	"CAP",
 	"DEST_QPN",
 };
 
-template <size_t n> int index_of(const char *const (&names)[n], const std::string &name)
+template <size_t n>
+int index_of(const char *const (&names)[n], const std::string &name)
 {
 	for (size_t i = 0; i < n; i++)
 		if (name == names[i])
@@ -143,8 +160,7 @@ TEST(StateMachine, EqualsTheOracleForEveryDeviation)
 				}
 				for (int i = 0; i < 2000; i++) {
 					rng = rng * 1664525 + 1013904223;
-					masks.push_back(row.required |
-							((rng >> 3) & row.optional));
+					masks.push_back(row.required | ((rng >> 3) & row.optional));
 					masks.push_back(rng >> 3);
 				}
 				for (uint32_t mask : masks) {
@@ -172,7 +188,8 @@ TEST(StateMachine, Case052_NumbersOutOfRange)
 
 /* --- live queue pairs ----------------------------------------------------------------- */
 
-class Live : public testing::TestWithParam<rvt_qp_type> {
+class Live : public testing::TestWithParam<rvt_qp_type>
+{
 protected:
 	rvt_qp_type type = GetParam();
 	/* SMI, GSI and what local errors need exist for the kernel only. */
@@ -384,9 +401,9 @@ TEST_P(Live, Case055_MissingAndForbiddenAttributesChangeNothing)
 
 				if (oracle_ok(from, to, type, mask))
 					continue;
-				SCOPED_TRACE(testing::Message() << states[from] << " -> "
-								<< states[to] << " with "
-								<< bits[bit]);
+				SCOPED_TRACE(testing::Message()
+					     << states[from] << " -> " << states[to] << " with "
+					     << bits[bit]);
 				Qp copy_of_attr = {};
 
 				other_values(qp);
@@ -463,18 +480,17 @@ TEST_P(Live, Case053_FalseCurState)
 
 /* --- the checks of values ------------------------------------------------------------ */
 
-class Values : public testing::Test {
+class Values : public testing::Test
+{
 protected:
 	World w{false};
 	std::pair<Qp *, Qp *> p = w.pair(RVT_QPT_RC);
 	Qp *a = p.first, *b = p.second;
 
 	/* In SQD an RC queue pair accepts nearly every attribute. */
-	void refuse(uint32_t mask, auto &&change, bool good = false,
-		    Where where = Where::here())
+	void refuse(uint32_t mask, auto &&change, bool good = false, Where where = Where::here())
 	{
-		testing::ScopedTrace trace(where.file_name(), where.line(),
-					   "this value");
+		testing::ScopedTrace trace(where.file_name(), where.line(), "this value");
 		rvt_qp_attr keep = a->attr;
 
 		if (a->state() != RVT_QPS_SQD) {
@@ -488,8 +504,7 @@ protected:
 			expect_same(a->query(), before);
 		a->attr = keep;
 	}
-	void accept(uint32_t mask, auto &&change,
-		    Where where = Where::here())
+	void accept(uint32_t mask, auto &&change, Where where = Where::here())
 	{
 		refuse(mask, change, true, where);
 	}
@@ -567,13 +582,12 @@ TEST_F(Values, Case056_AddressVectors)
 	});
 	EXPECT_EQ(a->query().alt_timeout, 31); /* case 186 */
 	/* One bad value among good ones: nothing of it all is taken over. */
-	refuse(RVT_QP_TIMEOUT | RVT_QP_RETRY_CNT | RVT_QP_AV | RVT_QP_MIN_RNR_TIMER,
-	       [](auto &at) {
-		       at.timeout = 3;
-		       at.retry_cnt = 2;
-		       at.ah.sl = 7;
-		       at.min_rnr_timer = 32;
-	       });
+	refuse(RVT_QP_TIMEOUT | RVT_QP_RETRY_CNT | RVT_QP_AV | RVT_QP_MIN_RNR_TIMER, [](auto &at) {
+		at.timeout = 3;
+		at.retry_cnt = 2;
+		at.ah.sl = 7;
+		at.min_rnr_timer = 32;
+	});
 }
 
 TEST_F(Values, Case056_ConnectionAttributes)
@@ -722,21 +736,20 @@ TEST(Create, Case046_CapsAtAndAboveTheLimits)
 		EXPECT_EQ(with({.max_recv_sge = v}), einval);
 		EXPECT_EQ(with({.max_inline = v}), einval);
 	}
-	EXPECT_EQ(with({.max_send_wr = 0, .max_recv_wr = 0, .max_send_sge = 0,
-			.max_recv_sge = 0}),
+	EXPECT_EQ(with({.max_send_wr = 0, .max_recv_wr = 0, .max_send_sge = 0, .max_recv_sge = 0}),
 		  einval);
 	ASSERT_EQ(with({.max_send_wr = RVT_MAX_QP_WR}), 0);
 	EXPECT_EQ(qp->query().cap.max_send_wr, uint32_t(RVT_MAX_QP_WR));
 	ASSERT_EQ(with({.max_recv_wr = RVT_MAX_QP_WR, .max_recv_sge = 1}), 0);
 	EXPECT_EQ(qp->query().cap.max_recv_wr, uint32_t(RVT_MAX_QP_WR));
-	ASSERT_EQ(with({.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = RVT_MAX_SGE,
+	ASSERT_EQ(with({.max_send_wr = 1,
+			.max_recv_wr = 1,
+			.max_send_sge = RVT_MAX_SGE,
 			.max_recv_sge = RVT_MAX_SGE}),
 		  0);
-	ASSERT_EQ(with({.max_send_wr = 0, .max_recv_wr = 1, .max_send_sge = 0,
-			.max_recv_sge = 1}),
+	ASSERT_EQ(with({.max_send_wr = 0, .max_recv_wr = 1, .max_send_sge = 0, .max_recv_sge = 1}),
 		  0);
-	ASSERT_EQ(with({.max_send_wr = 1, .max_recv_wr = 0, .max_send_sge = 1,
-			.max_recv_sge = 0}),
+	ASSERT_EQ(with({.max_send_wr = 1, .max_recv_wr = 0, .max_send_sge = 1, .max_recv_sge = 0}),
 		  0);
 	ASSERT_EQ(with({.max_inline = RVT_MAX_INLINE}), 0);
 }

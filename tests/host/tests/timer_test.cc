@@ -2,9 +2,11 @@
 /* Waiting and retrying: exact instants of the virtual clock. */
 #include "util.h"
 
-namespace {
+namespace
+{
 
-class Timers : public testing::Test {
+class Timers : public testing::Test
+{
 protected:
 	World w;
 	std::pair<Qp *, Qp *> p = w.pair(RVT_QPT_RC);
@@ -60,8 +62,8 @@ TEST_F(Timers, Case084_RnrRetryCounts)
 			EXPECT_EQ(w.dev().counter(RVT_CNT_RNR_NAKS), naks + n);
 			w.m.advance(1);
 		}
-		expect_wc(*a->scq, {.id = 1, .status = RVT_WC_RNR_RETRY_EXC_ERR,
-				    .opcode = RVT_WC_SEND});
+		expect_wc(*a->scq,
+			  {.id = 1, .status = RVT_WC_RNR_RETRY_EXC_ERR, .opcode = RVT_WC_SEND});
 		expect_state(*a, RVT_QPS_ERR);
 		expect_state(*b, RVT_QPS_RTS);
 		EXPECT_EQ(w.dev().counter(RVT_CNT_RNR_NAKS), naks + n + 1);
@@ -169,8 +171,8 @@ TEST_F(Timers, AbsentPeerEveryTimeoutAndCount)
 {
 	for (unsigned int timeout = 1; timeout < 32; timeout++) {
 		for (unsigned int retries : {0u, 1u, 3u, 7u}) {
-			SCOPED_TRACE(testing::Message() << "timeout " << timeout << " retry_cnt "
-							<< retries);
+			SCOPED_TRACE(testing::Message()
+				     << "timeout " << timeout << " retry_cnt " << retries);
 			a->attr.timeout = static_cast<uint8_t>(timeout);
 			a->attr.retry_cnt = static_cast<uint8_t>(retries);
 			again();
@@ -185,8 +187,8 @@ TEST_F(Timers, AbsentPeerEveryTimeoutAndCount)
 			expect_state(*a, RVT_QPS_RTS);
 			EXPECT_EQ(w.dev().counter(RVT_CNT_RETRIES), repeated + retries);
 			w.m.advance(1);
-			expect_wc(*a->scq, {.id = 1, .status = RVT_WC_RETRY_EXC_ERR,
-					    .opcode = RVT_WC_SEND});
+			expect_wc(*a->scq,
+				  {.id = 1, .status = RVT_WC_RETRY_EXC_ERR, .opcode = RVT_WC_SEND});
 			expect_wc(*a->scq, {.id = 2, .status = RVT_WC_WR_FLUSH_ERR});
 			expect_none(*a->scq);
 			expect_state(*a, RVT_QPS_ERR);
@@ -309,7 +311,9 @@ struct End {
 	bool rnr; /* else the retry timer is pending */
 };
 
-class TimerPending : public testing::TestWithParam<End> {};
+class TimerPending : public testing::TestWithParam<End>
+{
+};
 INSTANTIATE_TEST_SUITE_P(Ends, TimerPending,
 			 testing::Values(End{"ResetRnr", 0, true}, End{"ErrRnr", 1, true},
 					 End{"DestroyRnr", 2, true}, End{"SqdErrRnr", 3, true},

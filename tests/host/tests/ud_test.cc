@@ -4,9 +4,11 @@
 
 #include <set>
 
-namespace {
+namespace
+{
 
-class Ud : public testing::TestWithParam<bool> {
+class Ud : public testing::TestWithParam<bool>
+{
 protected:
 	World w{GetParam()};
 	Qp &a = w.add_ud(), &b = w.add_ud();
@@ -39,8 +41,7 @@ TEST_P(Ud, Case139_PayloadBehind40Bytes)
 		send.ah->sl = 5;
 		ASSERT_EQ(b.recv(7, {to.sge(0, n + 40)}), 0);
 		ASSERT_EQ(a.post(send), 0);
-		expect_wc(*a.scq, {.id = 1, .opcode = RVT_WC_SEND, .byte_len = n,
-				   .qp_num = a.num});
+		expect_wc(*a.scq, {.id = 1, .opcode = RVT_WC_SEND, .byte_len = n, .qp_num = a.num});
 		rvt_wc wc = expect_wc(*b.rcq, {.id = 7,
 					       .opcode = RVT_WC_RECV,
 					       .byte_len = n + 40,
@@ -66,8 +67,11 @@ TEST_P(Ud, Immediate)
 	ASSERT_EQ(b.recv(7, {to.sge()}), 0);
 	ASSERT_EQ(a.post(send), 0);
 	expect_wc(*a.scq, {.id = 1, .opcode = RVT_WC_SEND});
-	expect_wc(*b.rcq, {.id = 7, .opcode = RVT_WC_RECV, .byte_len = 140,
-			   .flags = RVT_WC_WITH_IMM, .imm = 0x11223344});
+	expect_wc(*b.rcq, {.id = 7,
+			   .opcode = RVT_WC_RECV,
+			   .byte_len = 140,
+			   .flags = RVT_WC_WITH_IMM,
+			   .imm = 0x11223344});
 }
 
 TEST_P(Ud, TheGlobalRoutingHeader)
@@ -92,9 +96,9 @@ TEST_P(Ud, TheGlobalRoutingHeader)
 			ASSERT_EQ(a.post(send), 0);
 			expect_wc(*a.scq, {.id = 1});
 			expect_wc(*b.rcq,
-				  {.id = 7, .byte_len = n + 40,
-				   .flags = RVT_WC_GRH |
-					    (imm ? uint32_t(RVT_WC_WITH_IMM) : 0u)});
+				  {.id = 7,
+				   .byte_len = n + 40,
+				   .flags = RVT_WC_GRH | (imm ? uint32_t(RVT_WC_WITH_IMM) : 0u)});
 			std::string all = to.read(0, 20) + to.read(100, 30) + to.read(200, 5000);
 			const auto *grh = reinterpret_cast<const uint8_t *>(all.data());
 			uint32_t payload = 12 + 8 + (imm ? 4 : 0) + (n + 3) / 4 * 4 + 4;
@@ -406,7 +410,8 @@ TEST(Management, GsiTalksToUdAndSmiOnlyToSmi)
 
 /* --- multicast ------------------------------------------------------------------------------ */
 
-class Multicast : public testing::TestWithParam<bool> {
+class Multicast : public testing::TestWithParam<bool>
+{
 protected:
 	World w{GetParam()};
 	Mr &mr = w.add_mr(4096);
@@ -546,7 +551,8 @@ TEST_P(Multicast, GroupsHoldTheirMostMembers)
 
 /* --- several devices -------------------------------------------------------------------------- */
 
-class Fabric : public testing::Test {
+class Fabric : public testing::Test
+{
 protected:
 	World w{true, 3};
 	Pd &pd(unsigned int i)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 #include "util.h"
 
-namespace {
+namespace
+{
 
 std::string at(const Where &where)
 {
@@ -39,8 +40,7 @@ const char *status_name(uint32_t status)
 
 rvt_wc expect_wc(Cq &cq, const Want &want, Where where)
 {
-	testing::ScopedTrace trace(where.file_name(), where.line(),
-				   "completion expected here");
+	testing::ScopedTrace trace(where.file_name(), where.line(), "completion expected here");
 	std::optional<rvt_wc> got = cq.poll();
 
 	if (!got) {
@@ -88,8 +88,7 @@ void expect_none(Cq &cq, Where where)
 			      << ", " << status_name(got->status);
 }
 
-void expect_run(Cq &cq, const std::vector<uint64_t> &ids, uint32_t status,
-		Where where)
+void expect_run(Cq &cq, const std::vector<uint64_t> &ids, uint32_t status, Where where)
 {
 	for (uint64_t id : ids)
 		expect_wc(cq, {.id = id, .status = status}, where);
@@ -106,8 +105,7 @@ void expect_state(Qp &qp, rvt_qp_state state, Where where)
 
 void expect_works(Qp &a, Qp &b, Where where)
 {
-	testing::ScopedTrace trace(where.file_name(), where.line(),
-				   "the pair should work here");
+	testing::ScopedTrace trace(where.file_name(), where.line(), "the pair should work here");
 	Mr &from = a.world->add_mr(64, access_all, a.pd);
 	Mr &to = b.world->add_mr(64, access_all, b.pd);
 	std::string text = pattern(64, 99);
@@ -122,8 +120,7 @@ void expect_works(Qp &a, Qp &b, Where where)
 
 void expect_same(const rvt_qp_attr &a, const rvt_qp_attr &b, Where where)
 {
-	testing::ScopedTrace trace(where.file_name(), where.line(),
-				   "attributes compared here");
+	testing::ScopedTrace trace(where.file_name(), where.line(), "attributes compared here");
 
 	EXPECT_EQ(a.state, b.state);
 	EXPECT_EQ(a.cur_state, b.cur_state);
@@ -160,8 +157,8 @@ void expect_same(const rvt_qp_attr &a, const rvt_qp_attr &b, Where where)
 uint64_t rnr_ns(unsigned int code)
 {
 	static const uint32_t tens_of_us[32] = {
-		65536, 1,   2,	 3,   4,   6,	 8,    12,   16,   24,	 32,
-		48,    64,  96,	 128, 192, 256,	 384,  512,  768,  1024, 1536,
+		65536, 1,    2,	   3,	 4,    6,     8,     12,    16,	   24,	  32,
+		48,    64,   96,   128,	 192,  256,   384,   512,   768,   1024,  1536,
 		2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 	};
 

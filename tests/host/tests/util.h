@@ -43,21 +43,18 @@ struct Want {
 const char *status_name(uint32_t status);
 
 /* The next completion is there and says what is wanted. */
-rvt_wc expect_wc(Cq &cq, const Want &want,
-		 Where where = Where::here());
+rvt_wc expect_wc(Cq &cq, const Want &want, Where where = Where::here());
 /* The queue is empty, also after all work is done. */
 void expect_none(Cq &cq, Where where = Where::here());
 /* Everything in @ids completes in this order with @status. */
 void expect_run(Cq &cq, const std::vector<uint64_t> &ids, uint32_t status,
 		Where where = Where::here());
-void expect_state(Qp &qp, rvt_qp_state state,
-		  Where where = Where::here());
+void expect_state(Qp &qp, rvt_qp_state state, Where where = Where::here());
 /* A message goes from a to b and arrives: both are in working order. */
 void expect_works(Qp &a, Qp &b, Where where = Where::here());
 
 /* Two attribute sets of a queue pair are the same. */
-void expect_same(const rvt_qp_attr &a, const rvt_qp_attr &b,
-		 Where where = Where::here());
+void expect_same(const rvt_qp_attr &a, const rvt_qp_attr &b, Where where = Where::here());
 
 uint64_t rnr_ns(unsigned int code);
 inline uint64_t timeout_ns(unsigned int code)
