@@ -154,7 +154,7 @@ void rvt_os_timer_start(struct rvt_os_timer *timer, uint64_t ns);
 /* Cancel without waiting: a callback may be running. Context: any. */
 void rvt_os_timer_try_cancel(struct rvt_os_timer *timer);
 
-/* Cancel and wait for a running callback. Context: process, no lock held. */
+/* Cancel and wait for a running callback. Context: process, no spinlock held. */
 void rvt_os_timer_cancel_sync(struct rvt_os_timer *timer);
 
 /* --- waiting ------------------------------------------------------------ */
