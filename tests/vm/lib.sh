@@ -223,7 +223,8 @@ load_device()
 	rxe)
 		device=rxe0
 		# They may be built in.
-		modprobe -a dummy ib_uverbs rdma_rxe || true
+		modprobe dummy numdummies=0 || true
+		modprobe -a ib_uverbs rdma_rxe || true
 		ip link add dummy0 mtu 4200 type dummy && ip link set dummy0 up || return 1
 		ip addr add 10.9.8.7/24 dev dummy0 || return 1
 		rdma link add rxe0 type rxe netdev dummy0 || return 1

@@ -9,8 +9,11 @@
 suite_runs()
 {
 	cp -r /rvt/files/tests .
+	# The tests draw attributes by lot: let the lot fall the same every time.
+	mkdir -p seed
+	echo 'import random; random.seed(1)' >seed/sitecustomize.py
 	# Its own verdict is not taken: the lines below judge each test.
-	PYTHONUNBUFFERED=1 NO_COLOR=1 PYTHON_COLORS=0 timeout -k 5 1200 \
+	PYTHONPATH=$PWD/seed PYTHONHASHSEED=0 PYTHONUNBUFFERED=1 NO_COLOR=1 PYTHON_COLORS=0 timeout -k 5 1200 \
 		python3 tests/run_tests.py -v --dev "$device" 2>&1 >stdout |
 		sed 's/\x1b\[[0-9;]*m//g' | tee pyverbs.log || true
 	cat stdout
@@ -44,12 +47,15 @@ report()
 	' judged
 }
 
-same_skips()
+# Only names are compared: reasons name pages and devices of the machine.
+no_new_skips()
 {
-	verdicts | grep -P '\tskipped' | sort >skips
-	echo "the skips of this run, as expected-skips wants them:"
+	awk -F '\t' '$2 ~ /^skipped/' judged | sort >skips
 	sed 's/^/skip: /' skips
-	diff /rvt/files/tests/expected-skips skips || wrong "other tests are skipped than expected"
+	cut -f1 skips >names
+	cut -f1 /rvt/files/tests/expected-skips | sort >expected
+	comm -23 names expected >new
+	[[ ! -s new ]] || wrong "not in the list of expected skips: $(tr '\n' ' ' <new)"
 }
 
 t device load_device
@@ -58,5 +64,5 @@ device=rvt0
 t suite suite_runs
 verdicts >judged
 report
-t same-skips same_skips
+t no-new-skips no_new_skips
 t rmmod unload_device
