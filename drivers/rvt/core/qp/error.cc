@@ -74,7 +74,6 @@ void rvt_init_qp(Qp *qp)
 	qp->r_peer_ah = {};
 	qp->r_pkey_index = 0;
 	qp->r_min_rnr_timer = qp->r_max_rd_atomic = 0;
-	qp->r_mtu_shift = 12;
 	qp->rq.empty();
 }
 

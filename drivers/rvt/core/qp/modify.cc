@@ -137,7 +137,7 @@ void apply_responder(Qp &qp, const rvt_qp_attr &from, uint32_t mask)
 		to.ah = qp.r_peer_ah = from.ah;
 	if (mask & RVT_QP_PATH_MTU) {
 		to.path_mtu = std::min(from.path_mtu, mtu_max);
-		qp.s_mtu_shift = qp.r_mtu_shift = mtu_shift(to.path_mtu);
+		qp.s_mtu_shift = mtu_shift(to.path_mtu);
 	}
 	if (mask & RVT_QP_RQ_PSN)
 		qp.r_psn.store(Psn(from.rq_psn).value());

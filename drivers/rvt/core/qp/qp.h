@@ -163,7 +163,6 @@ struct rvt_core_qp : rvt::Object {
 	uint16_t r_pkey_index RVT_GUARDED_BY(r_lock) = 0;
 	uint8_t r_min_rnr_timer RVT_GUARDED_BY(r_lock) = 0;
 	uint8_t r_max_rd_atomic RVT_GUARDED_BY(r_lock) = 0;
-	uint8_t r_mtu_shift RVT_GUARDED_BY(r_lock) = 0;
 
 	// --- producer of the send ring
 	rvt::SpinLock s_hlock{RVT_LOCK_QP_SH};

@@ -29,7 +29,6 @@ struct Verdict {
 	Kind kind;
 	rvt_wc_status status = RVT_WC_SUCCESS;
 	uint8_t rnr_timer = 0;
-	// A local error of UC or UD stops the send queue only (SQE).
 
 	static constexpr Verdict done(rvt_wc_status s) { return {Kind::done, s, 0}; }
 	static constexpr Verdict rnr(uint8_t code) { return {Kind::rnr, RVT_WC_SUCCESS, code}; }

@@ -26,8 +26,6 @@ struct WrInfo {
 	bool may_be_inline = false;
 
 	constexpr bool allows(QpType t) const { return types & 1u << static_cast<unsigned int>(t); }
-	// Takes a receive at the responder.
-	constexpr bool consumes_receive() const { return kind == WrKind::send || imm; }
 	constexpr bool is_local() const
 	{
 		return kind == WrKind::local_inv || kind == WrKind::reg_mr;
