@@ -155,7 +155,7 @@ static void case_151_destroy_in_every_state(struct kunit *test)
 		for (state = IB_QPS_RESET; state <= IB_QPS_ERR; state++) {
 			struct rig_qp *qp, *peer;
 
-			if (state == IB_QPS_SQE)
+			if (state == IB_QPS_SQE && types[i] == IB_QPT_RC)
 				continue;
 			qp = rig_qp(rig, types[i], NULL);
 			peer = rig_qp(rig, types[i], NULL);

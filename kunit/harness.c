@@ -462,6 +462,29 @@ void rig_step(struct rig_qp *qp, enum ib_qp_state state, struct rig_qp *peer)
 			    rig_state_name(state));
 }
 
+static void fail_a_send(struct rig_qp *qp, struct rig_qp *peer)
+{
+	struct kunit *test = qp->rig->test;
+	struct rdma_ah_attr attr;
+	struct rig_wr wr;
+	struct ib_ah *ah;
+
+	rig_ah_attr(qp->rig, &attr);
+	ah = rdma_create_ah(qp->rig->pd, &attr, 0);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(ah));
+	rig_wr(qp, &wr, IB_WR_SEND, 1, qp, 8);
+	wr.sge.lkey = 0xdeadbe00;
+	if (qp->type == IB_QPT_UD) {
+		wr.ud.ah = ah;
+		wr.ud.remote_qpn = peer->num;
+		wr.ud.remote_qkey = RIG_QKEY;
+	}
+	KUNIT_ASSERT_EQ(test, 0, rig_post(qp, &wr));
+	rig_expect_wc(qp->scq, 1, IB_WC_LOC_PROT_ERR);
+	rig_wait_state(qp, IB_QPS_SQE);
+	rdma_destroy_ah(ah, 0);
+}
+
 void rig_bring(struct rig_qp *qp, enum ib_qp_state state, struct rig_qp *peer)
 {
 	static const enum ib_qp_state way[] = { IB_QPS_INIT, IB_QPS_RTR, IB_QPS_RTS,
@@ -473,6 +496,11 @@ void rig_bring(struct rig_qp *qp, enum ib_qp_state state, struct rig_qp *peer)
 	if (state == IB_QPS_ERR) {
 		rig_step(qp, IB_QPS_INIT, peer);
 		rig_step(qp, IB_QPS_ERR, peer);
+		return;
+	}
+	if (state == IB_QPS_SQE) {
+		rig_bring(qp, IB_QPS_RTS, peer);
+		fail_a_send(qp, peer);
 		return;
 	}
 	for (i = 0; i < ARRAY_SIZE(way); i++) {

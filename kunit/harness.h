@@ -151,7 +151,10 @@ void rig_ah_attr(struct rig *rig, struct rdma_ah_attr *ah);
 
 /* One step, asserted. */
 void rig_step(struct rig_qp *qp, enum ib_qp_state state, struct rig_qp *peer);
-/* From RESET by the shortest way to @state (not SQE), connected to @peer. */
+/*
+ * From RESET by the shortest way to @state, connected to @peer. To SQE, which
+ * RC does not know, a send with a bad key leads; its completion is taken.
+ */
 void rig_bring(struct rig_qp *qp, enum ib_qp_state state, struct rig_qp *peer);
 int rig_set_state(struct rig_qp *qp, enum ib_qp_state state);
 enum ib_qp_state rig_state(struct rig_qp *qp);

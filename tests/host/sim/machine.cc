@@ -125,6 +125,12 @@ bool held_at_work_cancel[RVT_LOCK_CLASSES];
 
 } // namespace
 
+/*
+ * Locks that may be taken while one spinlock is held: a measure for how long
+ * interrupts are off. The send engine completes 128 requests at a time.
+ */
+constexpr uint32_t most_with_spin = 200;
+
 struct Lock {
 	uint64_t magic;
 	uint64_t cls;
@@ -172,6 +178,7 @@ struct Task {
 	const void *waitq = nullptr;
 	uint64_t priority = 0;
 	std::vector<Lock *> locks;
+	uint32_t taken_with_spin = 0;
 	struct Section {
 		int cookie;
 		uint64_t epoch;
@@ -705,6 +712,11 @@ void Machine::lock(Lock *lock)
 	for (const Lock *held : current_->locks)
 		if (held->cls >= lock->cls)
 			fail("lock order: %s taken with %s held", lock->name(), held->name());
+	if (!current_->holds_spin())
+		current_->taken_with_spin = 0;
+	else if (++current_->taken_with_spin > most_with_spin)
+		fail("interrupts are off for too long: %s taken, the %uth lock while one spinlock is held",
+		     lock->name(), current_->taken_with_spin);
 	if (!current_->sections.empty()) {
 		taken_by_readers[lock->cls] = true;
 		if (held_at_synchronize[lock->cls])

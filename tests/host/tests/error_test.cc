@@ -366,6 +366,24 @@ TEST_P(Flush, Case069_EveryReceiveInOrder)
 	}
 }
 
+/* The machine ends the test if interrupts are off meanwhile. */
+TEST_P(Flush, AsManyReceivesAsThereMayBe)
+{
+	Cq &cq = w.add_cq(RVT_MAX_QP_WR);
+	Qp &qp = make({.max_recv_wr = RVT_MAX_QP_WR, .recv_cq = &cq});
+
+	for (uint32_t i = 0; i < RVT_MAX_QP_WR; i++)
+		ASSERT_EQ(qp.recv(i, {mr.sge()}), 0);
+	ASSERT_EQ(qp.to(RVT_QPS_ERR), 0);
+	for (uint32_t i = 0; i < RVT_MAX_QP_WR; i++)
+		expect_wc(cq, {.id = i,
+			       .status = RVT_WC_WR_FLUSH_ERR,
+			       .opcode = RVT_WC_RECV,
+			       .byte_len = 0,
+			       .qp_num = qp.num});
+	expect_none(cq);
+}
+
 TEST_P(Flush, Case075_PostingInErr)
 {
 	Qp &qp = make();

@@ -437,6 +437,33 @@ TEST_F(Regions, DestroyWhileASendWaits)
 	expect_none(*a->scq);
 }
 
+/* Wherever the request stands among many, in a ring that has wrapped around. */
+TEST_F(Regions, DestroyWhileOneOfManySendsUsesIt)
+{
+	constexpr uint32_t many = 300;
+
+	for (uint32_t place : {0u, 1u, 63u, 64u, 65u, 200u, many - 1, many}) {
+		Mr &mr = w.add_mr(64);
+		Cq &cq = w.add_cq(many + 1);
+		Qp &from = w.add_qp(RVT_QPT_RC, {.max_send_wr = many, .send_cq = &cq});
+		Qp &to = w.add_qp(RVT_QPT_RC);
+
+		to.attr.min_rnr_timer = 31;
+		w.connect(from, to);
+		for (uint32_t i = 0; i < 100; i++)
+			ASSERT_EQ(from.post(wr_write(i, {}, 0, 0, 0)), 0);
+		w.m.settle();
+		for (uint32_t i = 0; i < many; i++) {
+			Mr &used = i == place ? mr : local;
+
+			ASSERT_EQ(from.post(wr_send(i, {used.sge(0, 8)})), 0);
+		}
+		w.m.settle();
+		mr.destroy();
+		expect_state(from, place == many ? RVT_QPS_RTS : RVT_QPS_ERR);
+	}
+}
+
 TEST_F(Regions, DestroyOfMemoryThatNobodyUses)
 {
 	Mr &mr = w.add_mr(64);

@@ -302,6 +302,23 @@ TEST_F(SimDeath, SleepingUnderASpinlock)
 		testing::ExitedWithCode(1), "rvt_os_zalloc with spinlock CQ held");
 }
 
+TEST_F(SimDeath, ManyLocksUnderOneSpinlock)
+{
+	EXPECT_EXIT(
+		{
+			Machine m;
+			rvt_os_spin outer;
+			rvt_os_spin inner;
+
+			rvt_os_spin_init(&outer, RVT_LOCK_QP_S);
+			rvt_os_spin_init(&inner, RVT_LOCK_CQ);
+			rvt_os_spin_lock(&outer);
+			for (int i = 0; i < 1000; i++)
+				rvt_os_spin_unlock(&inner, rvt_os_spin_lock(&inner));
+		},
+		testing::ExitedWithCode(1), "interrupts are off for too long");
+}
+
 TEST_F(SimDeath, MutexInAnInterrupt)
 {
 	EXPECT_EXIT(

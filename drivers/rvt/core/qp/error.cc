@@ -32,10 +32,15 @@ void wait_idle(Qp &qp)
 
 } // namespace
 
-void rvt_error_qp_event(Qp &qp, int last_wqe, Outbox &out)
+void finish_error(Qp &qp, int last_wqe, Outbox &out)
 {
 	if (last_wqe)
 		out.event(qp, RVT_EVENT_QP_LAST_WQE_REACHED);
+	if (qp.srq || qp.state() != QpState::err)
+		return;
+	flush_receives(qp, out);
+	if (qp.rq.mapped())
+		qp.dev.errors.add(qp);
 }
 
 } // namespace rvt
@@ -122,12 +127,7 @@ int rvt_error_qp(Qp *qp, rvt_wc_status err, Outbox &out)
 		qp->r_wrid_valid = false;
 		fail_recv(*qp, qp->r_wr_id, err, out);
 	}
-	if (qp->srq)
-		return 1;
-	flush_receives(*qp, out);
-	if (qp->rq.mapped())
-		qp->dev.errors.add(*qp);
-	return 0;
+	return qp->srq != nullptr;
 }
 
 void rvt_clear_mr_refs(Qp *qp, int clr_sends)
@@ -156,11 +156,27 @@ bool rvt_swqe_has_lkey(Qp *qp, rvt_swqe *wqe, uint32_t lkey)
 
 bool rvt_qp_sends_has_lkey(Qp *qp, uint32_t lkey)
 {
-	const uint32_t head = qp->s_head.load();
+	constexpr uint32_t at_once = 64; // with interrupts off
+	uint32_t at = qp->s_last.load();
 
-	for (uint32_t i = qp->s_last.load(); i != head; i = ring_next(i, qp->sq.size)) {
-		if (rvt_swqe_has_lkey(qp, &qp->swqe(i), lkey))
-			return true;
+	// The whole ring at most, whatever is posted meanwhile: that is checked
+	// when it is carried out.
+	for (uint32_t left = qp->sq.size; left;) {
+		SpinGuard h(qp->s_hlock);
+		SpinGuard s(qp->s_lock);
+		const uint32_t last = qp->s_last.load();
+		const uint32_t pending = ring_count(qp->s_head.load(), last, qp->sq.size);
+
+		// The engine may have come past this place.
+		if (ring_count(at, last, qp->sq.size) >= pending)
+			at = last;
+		for (uint32_t n = 0; n < at_once && left; n++, left--) {
+			if (at == qp->s_head.load())
+				return false;
+			if (rvt_swqe_has_lkey(qp, &qp->swqe(at), lkey))
+				return true;
+			at = ring_next(at, qp->sq.size);
+		}
 	}
 	return false;
 }
@@ -189,12 +205,19 @@ void rvt_qp_mr_clean(Qp *qp, uint32_t lkey, Outbox &out)
 	if (qp->type == QpType::smi || qp->type == QpType::gsi)
 		return;
 
-	QpLocks locks(*qp);
+	MutexGuard r(qp->r_lock);
+	int last_wqe;
 
 	if (qp->state() == QpState::err || qp->state() == QpState::reset)
 		return;
-	if (recv_has_lkey(*qp, lkey) || rvt_qp_sends_has_lkey(qp, lkey) ||
-	    rvt_qp_acks_has_lkey(qp, lkey))
-		rvt_error_qp_event(*qp, rvt_error_qp(qp, RVT_WC_LOC_PROT_ERR, out), out);
+	if (!recv_has_lkey(*qp, lkey) && !rvt_qp_acks_has_lkey(qp, lkey) &&
+	    !rvt_qp_sends_has_lkey(qp, lkey))
+		return;
+	{
+		SpinGuard s(qp->s_lock);
+
+		last_wqe = rvt_error_qp(qp, RVT_WC_LOC_PROT_ERR, out);
+	}
+	finish_error(*qp, last_wqe, out);
 }
 }

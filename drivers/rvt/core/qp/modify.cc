@@ -163,15 +163,18 @@ void apply_migration(Qp &qp, const rvt_qp_attr &from, uint32_t mask, Outbox &out
 		qp.mig.store(static_cast<MigState>(from.path_mig_state));
 }
 
-void change_state(Qp &qp, const rvt_qp_attr &attr, uint32_t mask, QpState next, QpLocks &locks,
-		  Outbox &out) RVT_REQUIRES(qp.r_lock, qp.s_hlock, qp.s_lock)
+// What is left for finish_error(), if the new state is ERR.
+int change_state(Qp &qp, const rvt_qp_attr &attr, uint32_t mask, QpState next, QpLocks &locks,
+		 Outbox &out) RVT_REQUIRES(qp.r_lock, qp.s_hlock, qp.s_lock)
 {
+	int last_wqe = 0;
+
 	switch (next) {
 	case QpState::reset:
 		_rvt_reset_qp(&qp, locks);
 		break;
 	case QpState::err:
-		rvt_error_qp_event(qp, rvt_error_qp(&qp, RVT_WC_WR_FLUSH_ERR, out), out);
+		last_wqe = rvt_error_qp(&qp, RVT_WC_WR_FLUSH_ERR, out);
 		break;
 	case QpState::rtr:
 		qp.r_comm_est = false;
@@ -188,30 +191,35 @@ void change_state(Qp &qp, const rvt_qp_attr &attr, uint32_t mask, QpState next, 
 		qp.set_state(next);
 		break;
 	}
+	return last_wqe;
 }
 
 Errno modify(Qp &qp, const rvt_qp_attr &attr, uint32_t mask, Outbox &out)
 {
 	MutexGuard one_at_a_time(qp.modify_lock);
-	bool insert;
+	QpState cur, next;
+	int last_wqe;
 
 	if (qp.dying)
 		return Errno::inval;
 	{
 		QpLocks locks(qp);
-		const QpState cur = qp.state();
-		QpState next;
 
+		cur = qp.state();
 		if (Errno e = check(qp, attr, mask, next); failed(e))
 			return e;
-		insert = cur == QpState::reset && next == QpState::init;
-		change_state(qp, attr, mask, next, locks, out);
+		last_wqe = change_state(qp, attr, mask, next, locks, out);
 		apply_requester(qp, attr, mask);
 		apply_responder(qp, attr, mask);
 		apply_migration(qp, attr, mask, out);
 	}
-	if (insert)
+	if (cur == QpState::reset && next == QpState::init)
 		qp.dev.qps.insert(qp);
+	if (next == QpState::err) {
+		MutexGuard r(qp.r_lock);
+
+		finish_error(qp, last_wqe, out);
+	}
 	return Errno::ok;
 }
 

@@ -289,14 +289,15 @@ void _rvt_reset_qp(rvt::Qp *qp, rvt::QpLocks &locks)
 /**
  * rvt_error_qp - bring a queue pair to ERR
  * @qp: the queue pair
- * @err: status for a receive that is in use; receives waiting in the ring
- *       are flushed with WR_FLUSH_ERR, sends by the engine, which is started
+ * @err: status for a receive that is in use
  * @out: upcalls to deliver after unlocking
  *
- * Nothing happens in RESET and ERR. Receives of an SRQ stay where they are.
+ * Nothing happens in RESET and ERR. Waiting sends are flushed by the engine,
+ * which is started, waiting receives by finish_error(), which the caller calls
+ * once it has dropped s_lock. Receives of an SRQ stay where they are.
  * Context: process. Locks: r_lock and s_lock held.
- * Return: 1 when the caller has to raise LAST_WQE_REACHED after unlocking
- * (rvt_error_qp_event() does), else 0.
+ * Return: 1 when LAST_WQE_REACHED has to be raised, which finish_error() does
+ * as well; else 0.
  */
 int rvt_error_qp(rvt::Qp *qp, rvt_wc_status err, rvt::Outbox &out)
 	RVT_REQUIRES(qp->r_lock, qp->s_lock);
@@ -327,9 +328,11 @@ bool rvt_swqe_has_lkey(rvt::Qp *qp, rvt_swqe *wqe, uint32_t lkey)
  * @qp: the queue pair
  * @lkey: the key
  *
- * Context: any. Locks: s_hlock and s_lock held.
+ * What is posted or carried out meanwhile may be missed.
+ * Context: process. Locks: takes s_hlock and s_lock, for some requests at a
+ * time.
  */
-bool rvt_qp_sends_has_lkey(rvt::Qp *qp, uint32_t lkey) RVT_REQUIRES(qp->s_hlock, qp->s_lock);
+bool rvt_qp_sends_has_lkey(rvt::Qp *qp, uint32_t lkey) RVT_EXCLUDES(qp->s_hlock, qp->s_lock);
 
 /**
  * rvt_qp_acks_has_lkey - does an RC responder answer from a key's region?
@@ -439,8 +442,10 @@ namespace rvt
 void migrate(Qp &qp, Outbox &out) RVT_REQUIRES(qp.r_lock, qp.s_lock);
 // Let the engine run soon on the work queue. Any lock may be held.
 void schedule_send(Qp &qp);
-// Raise LAST_WQE_REACHED if rvt_error_qp() said so.
-void rvt_error_qp_event(Qp &qp, int last_wqe, Outbox &out);
+// What rvt_error_qp() leaves to do without s_lock, since it may take long: flush
+// the receives, or raise LAST_WQE_REACHED if it returned so.
+void finish_error(Qp &qp, int last_wqe, Outbox &out) RVT_REQUIRES(qp.r_lock)
+	RVT_EXCLUDES(qp.s_lock);
 // Flush what the user wrote into the mapped ring after ERR.
 void flush_late_receives(Qp &qp);
 // Complete a receive. False: the queue is overrun, the QP has to go to ERR.

@@ -134,9 +134,12 @@ void fail(Qp &qp, const rvt_wc_status *status, Outbox &out)
 		return;
 	if (status)
 		overrun = !finish(qp, *status, out);
-	if (qp.type == QpType::rc || overrun)
-		rvt_error_qp_event(qp, rvt_error_qp(&qp, RVT_WC_WR_FLUSH_ERR, out), out);
-	else if (qp.state() == QpState::rts || qp.state() == QpState::sqd) {
+	if (qp.type == QpType::rc || overrun) {
+		const int last_wqe = rvt_error_qp(&qp, RVT_WC_WR_FLUSH_ERR, out);
+
+		s.unlock();
+		finish_error(qp, last_wqe, out);
+	} else if (qp.state() == QpState::rts || qp.state() == QpState::sqd) {
 		qp.set_state(QpState::sqe);
 		qp.s_flags |= s_flush_some;
 		qp.s_flush_end = qp.s_head.load();

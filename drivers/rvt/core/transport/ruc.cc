@@ -264,11 +264,13 @@ void arm_migration(const Message &m)
 
 void fail_responder(const Message &m, const FaultInfo &fault) RVT_REQUIRES(m.resp.r_lock)
 {
+	int last_wqe;
 	{
 		SpinGuard s(m.resp.s_lock);
 
-		rvt_error_qp_event(m.resp, rvt_error_qp(&m.resp, fault.receive, m.out), m.out);
+		last_wqe = rvt_error_qp(&m.resp, fault.receive, m.out);
 	}
+	finish_error(m.resp, last_wqe, m.out);
 	if (fault.raises)
 		m.out.event(m.resp, fault.event);
 }

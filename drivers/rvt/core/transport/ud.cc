@@ -89,9 +89,13 @@ bool accepts(const Datagram &d, Qp &to) RVT_REQUIRES(to.r_lock)
 
 void stop_receiver(Qp &to, Outbox &out) RVT_REQUIRES(to.r_lock)
 {
-	SpinGuard s(to.s_lock);
+	int last_wqe;
+	{
+		SpinGuard s(to.s_lock);
 
-	rvt_error_qp_event(to, rvt_error_qp(&to, RVT_WC_LOC_QP_OP_ERR, out), out);
+		last_wqe = rvt_error_qp(&to, RVT_WC_LOC_QP_OP_ERR, out);
+	}
+	finish_error(to, last_wqe, out);
 }
 
 rvt_wc describe(const Datagram &d, const Qp &to) RVT_REQUIRES(to.r_lock)
