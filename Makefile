@@ -4,7 +4,7 @@
 # script in scripts/, which can be called by itself and says what it takes.
 
 .DEFAULT_GOAL := module
-.PHONY: module load unload demo check style format host kunit man vm abi pyverbs vm-newest bench shell clean distclean help
+.PHONY: module load unload demo check style format host kunit man vm abi pyverbs vm-newest bench bench-check shell clean distclean help
 
 module: ## build build/rvt.ko for the running kernel, or for KDIR=<build folder>
 	@set -e; folder=$$(scripts/build-module "$(or $(KDIR),running)"); \
@@ -55,6 +55,9 @@ vm-newest: ## the same, shorter, on Debian's newest kernel
 bench: ## measure rvt beside rdma_rxe in one virtual machine, in turns
 	@scripts/bench
 
+bench-check: ## count instructions; fails when an operation takes 3 % more than before
+	@scripts/bench-check
+
 shell: ## a shell in the virtual machine
 	@scripts/vm --shell bookworm
 
@@ -66,4 +69,4 @@ distclean: clean ## also remove cached root file systems and kernels
 
 help: ## show this
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1 - \2/p' Makefile | \
-		awk '{ n = $$2; sub(/^ *make [a-z-]* - /, ""); printf "  make %-10s %s\n", n, $$0 }'
+		awk '{ n = $$2; sub(/^ *make [a-z-]* - /, ""); printf "  make %-12s %s\n", n, $$0 }'

@@ -225,9 +225,9 @@ load_device()
 		# They may be built in.
 		modprobe dummy numdummies=0 || true
 		modprobe -a ib_uverbs rdma_rxe || true
-		ip link add dummy0 mtu 4200 type dummy && ip link set dummy0 up || return 1
-		ip addr add 10.9.8.7/24 dev dummy0 || return 1
-		rdma link add rxe0 type rxe netdev dummy0 || return 1
+		ip link add below_rxe mtu 4200 type dummy && ip link set below_rxe up || return 1
+		ip addr add 10.9.8.7/24 dev below_rxe || return 1
+		rdma link add rxe0 type rxe netdev below_rxe || return 1
 		;;
 	none)
 		return 0
@@ -240,7 +240,7 @@ unload_device()
 {
 	case $RVT_KIND in
 	rvt) rmmod rvt ;;
-	rxe) rdma link delete rxe0 && ip link delete dummy0 ;;
+	rxe) rdma link delete rxe0 && ip link delete below_rxe ;;
 	esac
 }
 

@@ -143,6 +143,24 @@ struct Qp {
 	}
 	Qp(const Qp &) = delete;
 
+	/* A datagram queue pair, ready to send. */
+	void open(uint32_t qkey)
+	{
+		rvt_qp_attr a = {};
+
+		a.state = RVT_QPS_INIT;
+		a.port_num = 1;
+		a.qkey = qkey;
+		must(rvt_core_qp_modify(raw, &a,
+					RVT_QP_STATE | RVT_QP_PKEY_INDEX | RVT_QP_PORT |
+						RVT_QP_QKEY) == 0,
+		     "INIT");
+		a.state = RVT_QPS_RTR;
+		must(rvt_core_qp_modify(raw, &a, RVT_QP_STATE) == 0, "RTR");
+		a.state = RVT_QPS_RTS;
+		must(rvt_core_qp_modify(raw, &a, RVT_QP_STATE | RVT_QP_SQ_PSN) == 0, "RTS");
+	}
+
 	void connect(uint32_t to)
 	{
 		rvt_qp_attr a = {};
@@ -195,8 +213,9 @@ struct Qp {
 		return true;
 	}
 
-	int post(uint32_t opcode, const rvt_sge *sge, uint32_t num_sge, uint64_t raddr = 0,
-		 uint32_t rkey = 0)
+	/* @fill writes what the opcode needs beyond the common part of the slot. */
+	template <class Fill>
+	int post_filled(uint32_t opcode, const rvt_sge *sge, uint32_t num_sge, Fill fill)
 	{
 		unsigned long flags;
 
@@ -208,14 +227,34 @@ struct Qp {
 		slot->opcode = opcode;
 		slot->flags = RVT_SEND_SIGNALED;
 		slot->imm = 0;
-		slot->rkey = rkey;
-		slot->remote_addr = raddr;
-		slot->atomic.compare_add = 1;
-		slot->atomic.swap = 2;
+		fill(*slot);
 		int rc = rvt_post_one_wr(raw, sge, num_sge, nullptr);
 
 		rvt_core_send_end(raw, flags, rc == 0);
 		return rc;
+	}
+
+	int post(uint32_t opcode, const rvt_sge *sge, uint32_t num_sge, uint64_t raddr = 0,
+		 uint32_t rkey = 0)
+	{
+		return post_filled(opcode, sge, num_sge, [&](rvt_swqe &slot) {
+			slot.rkey = rkey;
+			slot.remote_addr = raddr;
+			slot.atomic.compare_add = 1;
+			slot.atomic.swap = 2;
+		});
+	}
+
+	int post_datagram(const rvt_sge *sge, uint32_t num_sge, const rvt_ah_attr &ah, uint32_t to,
+			  uint32_t qkey)
+	{
+		return post_filled(RVT_WR_SEND, sge, num_sge, [&](rvt_swqe &slot) {
+			slot.ud.ah = &ah;
+			slot.ud.ah_pd = dev.pd;
+			slot.ud.remote_qpn = to;
+			slot.ud.remote_qkey = qkey;
+			slot.ud.pkey_index = 0;
+		});
 	}
 };
 
