@@ -41,6 +41,8 @@ int rvt_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr, struct
 			goto err_core;
 	}
 	ibcq->cqe = attr->cqe;
+	ibdev_dbg(ibcq->device, "CQ %p: created, %u entries, vector %u\n", ibcq, attr->cqe,
+		  attr->comp_vector);
 	return 0;
 
 err_core:
@@ -81,6 +83,7 @@ int rvt_resize_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udata)
 		ibcq->cqe = cqe;
 	}
 	mutex_unlock(&cq->resize);
+	ibdev_dbg(ibcq->device, "CQ %p: resize to %u entries: %d\n", ibcq, cqe, ret);
 
 err_ring:
 	/* The old one, or the new one that nobody wanted. */
@@ -94,6 +97,7 @@ int rvt_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 
 	rvt_core_cq_destroy(cq->core);
 	rvt_ring_destroy(cq->ring);
+	ibdev_dbg(ibcq->device, "CQ %p: destroyed\n", ibcq);
 	return 0;
 }
 
@@ -200,6 +204,7 @@ void rvt_cq_event(void *ctx, enum rvt_event event)
 		.event = (enum ib_event_type)event,
 	};
 
+	ibdev_dbg(ibcq->device, "CQ %p: %s\n", ibcq, ib_event_msg(ev.event));
 	if (ibcq->event_handler)
 		ibcq->event_handler(&ev, ibcq->cq_context);
 }

@@ -189,6 +189,8 @@ struct ib_mr *rvt_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iov
 		ib_umem_release(pages.umem);
 		return ERR_PTR(ret);
 	}
+	ibdev_dbg(ibpd->device, "MR 0x%08x: %llu bytes at 0x%llx as 0x%llx, pages %u of %llu, access 0x%x\n",
+		  mr->ibmr.rkey, length, start, iova, mr->npages, pages.size, access);
 	return &mr->ibmr;
 }
 
@@ -262,6 +264,8 @@ struct ib_mr *rvt_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 le
 	}
 	if (repin)
 		ib_umem_release(old_umem);
+	ibdev_dbg(ibmr->device, "MR 0x%08x: changed, flags 0x%x, %llu bytes as 0x%llx, access 0x%x\n",
+		  ibmr->rkey, flags, length, iova, access);
 	return NULL;
 }
 
@@ -274,7 +278,11 @@ struct ib_mr *rvt_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num
 	if (type != IB_MR_TYPE_MEM_REG || !max_num_sg || max_num_sg > RVT_MAX_FAST_REG_PAGES)
 		return ERR_PTR(-EINVAL);
 	mr = mr_create(ibpd, RVT_MR_FAST, max_num_sg);
-	return IS_ERR(mr) ? ERR_CAST(mr) : &mr->ibmr;
+	if (IS_ERR(mr))
+		return ERR_CAST(mr);
+	ibdev_dbg(ibpd->device, "MR 0x%08x: for fast registration of %u pages\n", mr->ibmr.rkey,
+		  max_num_sg);
+	return &mr->ibmr;
 }
 
 static int mr_set_page(struct ib_mr *ibmr, u64 addr)
@@ -304,6 +312,7 @@ int rvt_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,
 
 int rvt_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 {
+	ibdev_dbg(ibmr->device, "MR 0x%08x: ends\n", ibmr->rkey);
 	mr_free(to_rvt_mr(ibmr));
 	return 0;
 }

@@ -171,6 +171,9 @@ int rvt_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init_attr, struct 
 	qp->sq_sig_type = init_attr->sq_sig_type;
 	ibqp->qp_num = rvt_core_qp_num(qp->core);
 	cap_to_ib(&init_attr->cap, &init.cap);
+	ibdev_dbg(ibqp->device, "QP 0x%06x: created, type %d, sends %u of %u, receives %u of %u\n",
+		  ibqp->qp_num, init.type, init.cap.max_send_wr, init.cap.max_send_sge,
+		  init.cap.max_recv_wr, init.cap.max_recv_sge);
 	return 0;
 
 err_core:
@@ -208,7 +211,10 @@ int rvt_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int attr_mask,
 	ret = attr_from_ib(&core_attr, attr, attr_mask);
 	if (ret)
 		return ret;
-	return rvt_core_qp_modify(to_rvt_qp(ibqp)->core, &core_attr, attr_mask);
+	ret = rvt_core_qp_modify(to_rvt_qp(ibqp)->core, &core_attr, attr_mask);
+	ibdev_dbg(ibqp->device, "QP 0x%06x: modify, mask 0x%x, state %d: %d\n", ibqp->qp_num,
+		  attr_mask, attr_mask & IB_QP_STATE ? (int)attr->qp_state : -1, ret);
+	return ret;
 }
 
 /**
@@ -259,6 +265,7 @@ int rvt_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 
 	rvt_core_qp_destroy(qp->core);
 	rvt_ring_destroy(qp->ring);
+	ibdev_dbg(ibqp->device, "QP 0x%06x: destroyed\n", ibqp->qp_num);
 	return 0;
 }
 
@@ -271,6 +278,7 @@ void rvt_qp_event(void *ctx, enum rvt_event event)
 		.event = (enum ib_event_type)event,
 	};
 
+	ibdev_dbg(ibqp->device, "QP 0x%06x: %s\n", ibqp->qp_num, ib_event_msg(ev.event));
 	if (ibqp->event_handler)
 		ibqp->event_handler(&ev, ibqp->qp_context);
 }

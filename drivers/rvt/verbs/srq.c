@@ -38,6 +38,8 @@ int rvt_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct i
 		if (ret)
 			goto err_core;
 	}
+	ibdev_dbg(ibsrq->device, "SRQ %p: created, %u receives of %u, limit %u\n", ibsrq,
+		  attr->max_wr, attr->max_sge, attr->srq_limit);
 	return 0;
 
 err_core:
@@ -108,15 +110,18 @@ int rvt_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_a
 		   struct ib_udata *udata)
 {
 	struct rvt_ib_srq *srq = to_rvt_srq(ibsrq);
+	int ret = 0;
 
 	if (mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT))
 		return -EINVAL;
 	if (mask & IB_SRQ_MAX_WR)
-		return srq_resize(srq, attr->max_wr, mask & IB_SRQ_LIMIT ? &attr->srq_limit : NULL,
-				  udata);
-	if (mask & IB_SRQ_LIMIT)
-		return rvt_core_srq_set_limit(srq->core, attr->srq_limit);
-	return 0;
+		ret = srq_resize(srq, attr->max_wr, mask & IB_SRQ_LIMIT ? &attr->srq_limit : NULL,
+				 udata);
+	else if (mask & IB_SRQ_LIMIT)
+		ret = rvt_core_srq_set_limit(srq->core, attr->srq_limit);
+	ibdev_dbg(ibsrq->device, "SRQ %p: modify, mask 0x%x, receives %u, limit %u: %d\n", ibsrq,
+		  mask, attr->max_wr, attr->srq_limit, ret);
+	return ret;
 }
 
 int rvt_query_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr)
@@ -132,6 +137,7 @@ int rvt_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 
 	rvt_core_srq_destroy(srq->core);
 	rvt_ring_destroy(srq->ring);
+	ibdev_dbg(ibsrq->device, "SRQ %p: destroyed\n", ibsrq);
 	return 0;
 }
 
@@ -144,6 +150,7 @@ void rvt_srq_event(void *ctx, enum rvt_event event)
 		.event = (enum ib_event_type)event,
 	};
 
+	ibdev_dbg(ibsrq->device, "SRQ %p: %s\n", ibsrq, ib_event_msg(ev.event));
 	if (ibsrq->event_handler)
 		ibsrq->event_handler(&ev, ibsrq->srq_context);
 }

@@ -35,6 +35,12 @@ void rvt_core_cq::publish(uint32_t head)
 		store_release(user_ring_->head, head);
 }
 
+void rvt_core_cq::trace(rvt_trace_cq_event what)
+{
+	if (rvt_traced(RVT_TRACE_CQ))
+		rvt_trace_cq(dev.lid.value(), ctx, what, cqe());
+}
+
 bool rvt_core_cq::enter(const rvt_wc &wc, void *qp_ctx, bool solicited, Outbox &out)
 {
 	SpinGuard guard(lock_);
@@ -44,6 +50,7 @@ bool rvt_core_cq::enter(const rvt_wc &wc, void *qp_ctx, bool solicited, Outbox &
 		return false;
 	if (next == tail()) {
 		overrun_ = true;
+		trace(RVT_TRACE_CQ_OVERRUN);
 		out.event(*this, RVT_EVENT_CQ_ERR);
 		return false;
 	}
@@ -51,6 +58,8 @@ bool rvt_core_cq::enter(const rvt_wc &wc, void *qp_ctx, bool solicited, Outbox &
 		user_ring_->entry[head_] = wc;
 	else
 		kernel_ring_[head_] = {wc, qp_ctx};
+	if (rvt_traced(RVT_TRACE_COMPLETE))
+		rvt_trace_complete(dev.lid.value(), ctx, &wc);
 	publish(next);
 
 	if (notify_ == Notify::next ||
@@ -84,6 +93,7 @@ bool rvt_core_cq::arm(bool solicited_only)
 		notify_ = Notify::next;
 	else if (notify_ == Notify::none)
 		notify_ = Notify::solicited;
+	trace(solicited_only ? RVT_TRACE_CQ_ARM_SOLICITED : RVT_TRACE_CQ_ARM);
 	return tail() != head_;
 }
 
@@ -119,6 +129,7 @@ Errno rvt_core_cq::resize(uint32_t entries, rvt_cq_ring *user_ring)
 	}
 	cqe_.store(entries, std::memory_order_relaxed);
 	publish(n);
+	trace(RVT_TRACE_CQ_RESIZE);
 	return Errno::ok;
 }
 

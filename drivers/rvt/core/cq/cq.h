@@ -5,6 +5,8 @@
 #ifndef RVT_CQ_CQ_H
 #define RVT_CQ_CQ_H
 
+#include <rvt/trace.h>
+
 #include "base/lock.h"
 #include "base/memory.h"
 #include "base/object.h"
@@ -34,6 +36,7 @@ private:
 
 	uint32_t tail() const RVT_REQUIRES(lock_);
 	void publish(uint32_t head) RVT_REQUIRES(lock_);
+	void trace(rvt_trace_cq_event what);
 
 	rvt::SpinLock lock_{RVT_LOCK_CQ};
 	const bool user_;

@@ -13,6 +13,8 @@
 
 #include <atomic>
 
+#include <rvt/trace.h>
+
 #include "base/memory.h"
 #include "base/types.h"
 
@@ -81,6 +83,7 @@ struct rvt_core_mr {
 
 private:
 	bool contiguous(uint32_t npages, uint32_t page_shift) const;
+	void trace(rvt_trace_mr_event what, uint32_t key) const;
 
 	std::atomic<rvt::Pd *> pd_;
 	// 0: not usable. Stored last, loaded first: it publishes the rest.

@@ -93,6 +93,12 @@ Errno rvt_core_mr::map(uint64_t iova, uint64_t length, uint32_t npages, uint32_t
 	return Errno::ok;
 }
 
+void rvt_core_mr::trace(rvt_trace_mr_event what, uint32_t of_key) const
+{
+	if (rvt_traced(RVT_TRACE_MR))
+		rvt_trace_mr(pd().dev.lid.value(), what, of_key, iova_, length_, access_);
+}
+
 Errno rvt_core_mr::publish(uint64_t iova, uint64_t length, uint32_t npages, uint32_t page_shift,
 			   uint32_t access)
 {
@@ -105,6 +111,7 @@ Errno rvt_core_mr::publish(uint64_t iova, uint64_t length, uint32_t npages, uint
 		return e;
 	}
 	access_ = access;
+	trace(RVT_TRACE_MR_REGISTER, key);
 	live_key_.store(key, std::memory_order_release);
 	return Errno::ok;
 }
@@ -117,6 +124,7 @@ Errno rvt_core_mr::enable(const Pd &pd, uint32_t new_key, uint32_t access)
 	    usable())
 		return Errno::inval;
 	access_ = access;
+	trace(RVT_TRACE_MR_ENABLE, new_key);
 	live_key_.store(new_key, std::memory_order_release);
 	return Errno::ok;
 }
@@ -137,6 +145,8 @@ Errno rvt_core_mr::invalidate(const Pd &pd, uint32_t old_key)
 	};
 	while (!rvt_os_wait(&pd.dev.waitq, unused, this, 1'000'000'000)) {
 	}
+	if (expected)
+		trace(RVT_TRACE_MR_INVALIDATE, old_key);
 	return Errno::ok;
 }
 
@@ -146,6 +156,8 @@ void rvt_core_mr::unpublish()
 
 	pd().mr_clean(gone ? gone : key);
 	rvt_os_read_synchronize();
+	if (gone)
+		trace(RVT_TRACE_MR_DEREGISTER, gone);
 }
 
 extern "C" {

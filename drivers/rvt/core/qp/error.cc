@@ -32,6 +32,13 @@ void wait_idle(Qp &qp)
 
 } // namespace
 
+void trace_state(const Qp &qp, QpState from, QpState to)
+{
+	if (from != to)
+		rvt_trace_qp_state(qp.dev.lid.value(), qp.qpn.value(),
+				   static_cast<rvt_qp_state>(from), static_cast<rvt_qp_state>(to));
+}
+
 void finish_error(Qp &qp, int last_wqe, Outbox &out)
 {
 	if (last_wqe)
@@ -110,10 +117,12 @@ void rvt_reset_qp(Qp *qp)
 	_rvt_reset_qp(qp, locks);
 }
 
-int rvt_error_qp(Qp *qp, rvt_wc_status err, Outbox &out)
+int rvt_error_qp(Qp *qp, rvt_wc_status err, rvt_trace_cause cause, Outbox &out)
 {
 	if (qp->state() == QpState::err || qp->state() == QpState::reset)
 		return 0;
+	if (rvt_traced(RVT_TRACE_QP_ERROR))
+		rvt_trace_qp_error(qp->dev.lid.value(), qp->qpn.value(), cause, err);
 	qp->set_state(QpState::err);
 	// Against a receive posted now, see rvt_core_recv_post().
 	std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -216,7 +225,7 @@ void rvt_qp_mr_clean(Qp *qp, uint32_t lkey, Outbox &out)
 	{
 		SpinGuard s(qp->s_lock);
 
-		last_wqe = rvt_error_qp(qp, RVT_WC_LOC_PROT_ERR, out);
+		last_wqe = rvt_error_qp(qp, RVT_WC_LOC_PROT_ERR, RVT_TRACE_CAUSE_REGION, out);
 	}
 	finish_error(*qp, last_wqe, out);
 }

@@ -174,7 +174,7 @@ int change_state(Qp &qp, const rvt_qp_attr &attr, uint32_t mask, QpState next, Q
 		_rvt_reset_qp(&qp, locks);
 		break;
 	case QpState::err:
-		last_wqe = rvt_error_qp(&qp, RVT_WC_WR_FLUSH_ERR, out);
+		last_wqe = rvt_error_qp(&qp, RVT_WC_WR_FLUSH_ERR, RVT_TRACE_CAUSE_MODIFY, out);
 		break;
 	case QpState::rtr:
 		qp.r_comm_est = false;

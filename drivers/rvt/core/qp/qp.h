@@ -15,6 +15,8 @@
 #include <array>
 #include <atomic>
 
+#include <rvt/trace.h>
+
 #include "base/lock.h"
 #include "base/memory.h"
 #include "base/object.h"
@@ -73,6 +75,8 @@ struct SendRing {
 	uint32_t max_sge = 0;
 };
 
+void trace_state(const Qp &qp, QpState from, QpState to);
+
 } // namespace rvt
 
 struct rvt_core_qp : rvt::Object {
@@ -94,6 +98,8 @@ struct rvt_core_qp : rvt::Object {
 	rvt::QpState state() const { return state_.load(std::memory_order_acquire); }
 	void set_state(rvt::QpState s) RVT_REQUIRES(r_lock, s_lock)
 	{
+		if (rvt_traced(RVT_TRACE_QP_STATE))
+			rvt::trace_state(*this, state_.load(std::memory_order_relaxed), s);
 		state_.store(s, std::memory_order_release);
 	}
 	// Send requests not yet completed; for a look without the locks.
@@ -289,7 +295,8 @@ void _rvt_reset_qp(rvt::Qp *qp, rvt::QpLocks &locks)
 /**
  * rvt_error_qp - bring a queue pair to ERR
  * @qp: the queue pair
- * @err: status for a receive that is in use
+ * @err: why; a receive that is in use completes with it
+ * @cause: who began, for those who watch
  * @out: upcalls to deliver after unlocking
  *
  * Nothing happens in RESET and ERR. Waiting sends are flushed by the engine,
@@ -299,7 +306,7 @@ void _rvt_reset_qp(rvt::Qp *qp, rvt::QpLocks &locks)
  * Return: 1 when LAST_WQE_REACHED has to be raised, which finish_error() does
  * as well; else 0.
  */
-int rvt_error_qp(rvt::Qp *qp, rvt_wc_status err, rvt::Outbox &out)
+int rvt_error_qp(rvt::Qp *qp, rvt_wc_status err, rvt_trace_cause cause, rvt::Outbox &out)
 	RVT_REQUIRES(qp->r_lock, qp->s_lock);
 
 /**

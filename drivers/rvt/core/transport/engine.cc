@@ -122,6 +122,25 @@ void count_completion(Qp &qp, rvt_wc_status status)
 	return false;
 }
 
+void trace_execute(const Qp &qp, const rvt_swqe &wqe, const Path &path)
+{
+	if (!rvt_traced(RVT_TRACE_EXECUTE))
+		return;
+	const bool local = wr_info(wqe.opcode).is_local();
+	const uint32_t dest = is_datagram(qp.type) ? wqe.ud.remote_qpn : path.dest.value();
+
+	rvt_trace_execute(qp.dev.lid.value(), qp.qpn.value(), &wqe, local ? 0 : dest);
+}
+
+// An attempt at the oldest request came to nothing; @left more may be made.
+void trace_wait(const Qp &qp, rvt_trace_wait_for what, uint64_t ns, uint32_t left)
+	RVT_REQUIRES(qp.s_lock)
+{
+	if (rvt_traced(RVT_TRACE_WAIT))
+		rvt_trace_wait(qp.dev.lid.value(), qp.qpn.value(), what,
+			       qp.swqe(qp.s_last.load(std::memory_order_relaxed)).wr_id, ns, left);
+}
+
 // Bring the requester to ERR, or a UC or UD one with a local error to SQE.
 // With @status the request in progress completes with it first.
 void fail(Qp &qp, const rvt_wc_status *status, Outbox &out)
@@ -135,7 +154,9 @@ void fail(Qp &qp, const rvt_wc_status *status, Outbox &out)
 	if (status)
 		overrun = !finish(qp, *status, out);
 	if (qp.type == QpType::rc || overrun) {
-		const int last_wqe = rvt_error_qp(&qp, RVT_WC_WR_FLUSH_ERR, out);
+		const int last_wqe =
+			rvt_error_qp(&qp, status ? *status : RVT_WC_WR_FLUSH_ERR,
+				     overrun ? RVT_TRACE_CAUSE_OVERRUN : RVT_TRACE_CAUSE_SEND, out);
 
 		s.unlock();
 		finish_error(qp, last_wqe, out);
@@ -169,6 +190,7 @@ void wait_for_answer(Qp &qp) RVT_REQUIRES(qp.s_lock)
 {
 	const unsigned int t = qp.attr.timeout ? qp.attr.timeout : unlimited_exponent;
 
+	trace_wait(qp, RVT_TRACE_WAIT_ANSWER, retry_unit_ns << t, qp.s_retry);
 	qp.s_flags |= s_wait_retry;
 	rvt_os_timer_start(&qp.s_timer.raw, retry_unit_ns << t);
 }
@@ -196,6 +218,7 @@ bool wait_for_receive(Qp &qp, uint8_t timer) RVT_REQUIRES(qp.s_lock)
 	qp.count(RVT_CNT_RNR_NAKS);
 	if (qp.s_rnr_retry == 0)
 		return false;
+	trace_wait(qp, RVT_TRACE_WAIT_RNR, rnr_ns(timer), qp.s_rnr_retry);
 	if (qp.attr.rnr_retry != endless)
 		qp.s_rnr_retry--;
 	rvt_add_rnr_timer(&qp, static_cast<uint32_t>(timer) << 24);
@@ -273,8 +296,10 @@ Stop run_slice(Qp &qp, Transport transport, Budget &budget, Outbox &out)
 				continue;
 			}
 			Verdict verdict = Verdict::done(RVT_WC_RETRY_EXC_ERR);
-			if (retry)
+			if (retry) {
+				trace_execute(qp, wqe, path);
 				verdict = transport(qp, wqe, path, out);
+			}
 			budget.spend(wqe.length);
 			if (verdict.kind == Verdict::Kind::done &&
 			    verdict.status != RVT_WC_SUCCESS) {

@@ -262,13 +262,14 @@ void arm_migration(const Message &m)
 	}
 }
 
-void fail_responder(const Message &m, const FaultInfo &fault) RVT_REQUIRES(m.resp.r_lock)
+void fail_responder(const Message &m, const FaultInfo &fault, rvt_trace_cause cause)
+	RVT_REQUIRES(m.resp.r_lock)
 {
 	int last_wqe;
 	{
 		SpinGuard s(m.resp.s_lock);
 
-		last_wqe = rvt_error_qp(&m.resp, fault.receive, m.out);
+		last_wqe = rvt_error_qp(&m.resp, fault.receive, cause, m.out);
 	}
 	finish_error(m.resp, last_wqe, m.out);
 	if (fault.raises)
@@ -296,7 +297,8 @@ void complete_receive(const Message &m) RVT_REQUIRES(m.resp.r_lock)
 	wc.sl = m.resp.r_peer_ah.sl;
 	wc.port_num = 1;
 	if (!complete_recv(m.resp, wc, m.wqe.flags & RVT_SEND_SOLICITED, m.out))
-		fail_responder(m, faults[static_cast<size_t>(Fault::receive)]);
+		fail_responder(m, faults[static_cast<size_t>(Fault::receive)],
+			       RVT_TRACE_CAUSE_OVERRUN);
 }
 
 Verdict deliver(const Message &m, const Path &path)
@@ -325,7 +327,7 @@ Verdict deliver(const Message &m, const Path &path)
 	if (fault != Fault::none) {
 		const FaultInfo &info = faults[static_cast<size_t>(fault)];
 
-		fail_responder(m, info);
+		fail_responder(m, info, RVT_TRACE_CAUSE_RECV);
 		return Verdict::done(m.req.type == QpType::rc ? info.requester : RVT_WC_SUCCESS);
 	}
 	complete_receive(m);

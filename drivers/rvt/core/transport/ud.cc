@@ -87,13 +87,13 @@ bool accepts(const Datagram &d, Qp &to) RVT_REQUIRES(to.r_lock)
 	return true;
 }
 
-void stop_receiver(Qp &to, Outbox &out) RVT_REQUIRES(to.r_lock)
+void stop_receiver(Qp &to, rvt_trace_cause cause, Outbox &out) RVT_REQUIRES(to.r_lock)
 {
 	int last_wqe;
 	{
 		SpinGuard s(to.s_lock);
 
-		last_wqe = rvt_error_qp(&to, RVT_WC_LOC_QP_OP_ERR, out);
+		last_wqe = rvt_error_qp(&to, RVT_WC_LOC_QP_OP_ERR, cause, out);
 	}
 	finish_error(to, last_wqe, out);
 }
@@ -166,13 +166,13 @@ void deliver_to(const Datagram &d, Qp &to)
 		d.req.count(RVT_CNT_DROP_LEN);
 		return;
 	default:
-		stop_receiver(to, d.out);
+		stop_receiver(to, RVT_TRACE_CAUSE_RECV, d.out);
 		return;
 	}
 	copy_payload(d, to);
 	to.r_wrid_valid = false;
 	if (!complete_recv(to, describe(d, to), d.wqe.flags & RVT_SEND_SOLICITED, d.out)) {
-		stop_receiver(to, d.out);
+		stop_receiver(to, RVT_TRACE_CAUSE_OVERRUN, d.out);
 		return;
 	}
 	d.req.count(RVT_CNT_LOOP_PKTS);

@@ -131,6 +131,8 @@ int rvt_core_recv_post(struct rvt_core_qp *qp, uint64_t wr_id, const struct rvt_
 		return to_int(Errno::inval);
 	if (Errno e = qp->rq.post(wr_id, sge, num_sge); failed(e))
 		return to_int(e);
+	if (rvt_traced(RVT_TRACE_POST_RECV))
+		rvt_trace_post_recv(qp->dev.lid.value(), qp->qpn.value(), wr_id, num_sge);
 	// Behind whatever is in the ring, so that the order stays. Against
 	// rvt_error_qp(): here the head first, then the state; there the reverse.
 	std::atomic_thread_fence(std::memory_order_seq_cst);

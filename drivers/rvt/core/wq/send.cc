@@ -81,9 +81,11 @@ void number(Qp &qp, rvt_swqe &wqe, const WrInfo &info) RVT_REQUIRES(qp.s_hlock)
 }
 
 // Make the request in the slot visible to the engine.
-void commit(Qp &qp, uint32_t head) RVT_REQUIRES(qp.s_hlock)
+[[gnu::always_inline]] inline void commit(Qp &qp, uint32_t head) RVT_REQUIRES(qp.s_hlock)
 {
 	qp.s_avail--;
+	if (rvt_traced(RVT_TRACE_POST_SEND))
+		rvt_trace_post_send(qp.dev.lid.value(), qp.qpn.value(), &qp.swqe(head));
 	// Everything before is seen by whoever sees the new head.
 	qp.s_head.store(ring_next(head, qp.sq.size), std::memory_order_release);
 }

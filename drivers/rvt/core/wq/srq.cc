@@ -3,6 +3,8 @@
 // core.h's face of shared receive queues.
 #include "wq/srq.h"
 
+#include <rvt/trace.h>
+
 #include "base/shared.h"
 #include "device.h"
 
@@ -82,6 +84,10 @@ void rvt_core_srq_query(struct rvt_core_srq *srq, uint32_t *max_wr, uint32_t *ma
 int rvt_core_srq_post(struct rvt_core_srq *srq, uint64_t wr_id, const struct rvt_sge *sge,
 		      uint32_t num_sge)
 {
-	return to_int(srq->rq.post(wr_id, sge, num_sge));
+	if (Errno e = srq->rq.post(wr_id, sge, num_sge); failed(e))
+		return to_int(e);
+	if (rvt_traced(RVT_TRACE_POST_RECV))
+		rvt_trace_post_recv(srq->dev.lid.value(), 0, wr_id, num_sge);
+	return 0;
 }
 }
