@@ -4,7 +4,7 @@
 # script in scripts/, which can be called by itself and says what it takes.
 
 .DEFAULT_GOAL := module
-.PHONY: module load unload demo check style format host kunit man vm abi pyverbs vm-newest bench bench-check shell clean distclean help
+.PHONY: module load unload demo check style format host kunit man vm diags abi pyverbs vm-newest bench bench-check shell clean distclean help
 
 module: ## build build/rvt.ko for the running kernel, or for KDIR=<build folder>
 	@set -e; folder=$$(scripts/build-module "$(or $(KDIR),running)"); \
@@ -42,6 +42,9 @@ man: ## make section 9 manual pages into build/man
 
 vm: ## run stock RDMA programs in a virtual machine, Debian 12
 	@scripts/vm bookworm device pingpong perftest kill
+
+diags: ## run management programs in a virtual machine, Debian 12
+	@scripts/vm --modargs devices=2 bookworm diags
 
 abi: ## try the user ABI in detail in a virtual machine, Debian 12
 	@scripts/abi bookworm

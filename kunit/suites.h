@@ -18,6 +18,7 @@ extern struct kunit_suite rvt_cq_suite;
 extern struct kunit_suite rvt_srq_suite;
 extern struct kunit_suite rvt_mr_suite;
 extern struct kunit_suite rvt_look_suite;
+extern struct kunit_suite rvt_mad_suite;
 extern struct kunit_suite rvt_fault_suite;
 extern struct kunit_suite rvt_stress_suite;
 
@@ -42,6 +43,7 @@ extern struct kunit_suite rvt_stress_suite;
 	&rvt_srq_suite,				\
 	&rvt_mr_suite,				\
 	&rvt_look_suite,			\
+	&rvt_mad_suite,				\
 	RVT_FAULT_SUITE				\
 	&rvt_stress_suite
 /* clang-format on */

@@ -150,9 +150,10 @@ enum rvt_limits {
 /* Messages longer than this many bytes are refused. */
 #define RVT_MAX_MSG_SIZE (1u << 31)
 
-/* The P_Key of a port's entry 0, and the first multicast LID. */
+/* The P_Key of a port's entry 0; the first multicast LID, and the one behind the last. */
 #define RVT_DEFAULT_PKEY 0xffff
 #define RVT_MCAST_LID_BASE 0xc000
+#define RVT_PERMISSIVE_LID 0xffff
 
 /* --- objects --------------------------------------------------------------- */
 
@@ -216,8 +217,12 @@ int rvt_core_pkey_get(struct rvt_core_dev *dev, unsigned int index, uint16_t *pk
 
 /* Counters of a device, in the order of rvt_core_counter_name(). */
 enum rvt_counter {
-	RVT_CNT_LOOP_PKTS, /* packets (path MTU) that the loopback moved */
+	RVT_CNT_LOOP_PKTS, /* packets (path MTU) moved within the device */
 	RVT_CNT_LOOP_BYTES,
+	RVT_CNT_SENT_PKTS, /* to other devices of the fabric */
+	RVT_CNT_SENT_BYTES,
+	RVT_CNT_RCVD_PKTS, /* from other devices */
+	RVT_CNT_RCVD_BYTES,
 	RVT_CNT_SENDS, /* send work requests completed with success */
 	RVT_CNT_RECVS, /* receive completions with success */
 	RVT_CNT_RNR_NAKS,

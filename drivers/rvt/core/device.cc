@@ -112,10 +112,12 @@ namespace
 {
 
 constexpr std::array<const char *, RVT_COUNTERS> counter_names = {
-	"loop_packets",	    "loop_bytes",   "sends_completed", "receives_completed", "rnr_naks",
-	"retries",	    "drops_no_qp",  "drops_psn",       "drops_pkey",	     "drops_qkey",
-	"drops_no_receive", "drops_length", "errors_local",    "errors_remote",	     "errors_retry",
-	"flushed",	    "cq_overruns",
+	"loop_packets",	    "loop_bytes",     "sent_packets",	  "sent_bytes",
+	"received_packets", "received_bytes", "sends_completed",  "receives_completed",
+	"rnr_naks",	    "retries",	      "drops_no_qp",	  "drops_psn",
+	"drops_pkey",	    "drops_qkey",     "drops_no_receive", "drops_length",
+	"errors_local",	    "errors_remote",  "errors_retry",	  "flushed",
+	"cq_overruns",
 };
 
 // Report what is still there; each kind on its own line.
@@ -214,9 +216,10 @@ int rvt_core_ah_check(struct rvt_core_dev *dev, const struct rvt_ah_attr *ah, bo
 {
 	const Lid dlid(ah->dlid);
 
-	// The rates have the numbers 0 (the port's own) and 2 to 23.
-	if (ah->port_num != 1 || ah->dlid == 0 || ah->dlid == 0xffff || ah->sl > 15 ||
-	    ah->static_rate == 1 || ah->static_rate > 23)
+	// The permissive LID is fine: directed routes lead to a neighbour by it. No
+	// port of this fabric has one. The rates have the numbers 0 (the port's own) and 2 to 23.
+	if (ah->port_num != 1 || ah->dlid == 0 || ah->sl > 15 || ah->static_rate == 1 ||
+	    ah->static_rate > 23)
 		return to_int(Errno::inval);
 	if (dlid.is_multicast() && (!multicast || !ah->has_grh))
 		return to_int(Errno::inval);

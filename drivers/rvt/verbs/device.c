@@ -74,10 +74,11 @@ static int rvt_modify_device(struct ib_device *ibdev, int mask, struct ib_device
 /* --- the port ---------------------------------------------------------------------- */
 
 /* ib_core has checked the port number; the result is zeroed. */
-static int rvt_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
+int rvt_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
 {
 	struct rvt_ib_dev *dev = to_rvt_dev(ibdev);
 	u64 counter[RVT_COUNTERS];
+	unsigned long flags;
 	union ib_gid gid;
 	int ret;
 
@@ -96,15 +97,17 @@ static int rvt_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr
 	attr->pkey_tbl_len = RVT_MAX_PKEYS;
 	attr->max_msg_sz = RVT_MAX_MSG_SIZE;
 	attr->lid = dev->lid;
-	attr->sm_lid = dev->lid;
 	attr->max_vl_num = 1;
 	attr->active_width = IB_WIDTH_4X;
 	attr->active_speed = IB_SPEED_EDR;
 	attr->bad_pkey_cntr = min_t(u64, counter[RVT_CNT_DROP_PKEY], U32_MAX);
 	attr->qkey_viol_cntr = min_t(u64, counter[RVT_CNT_DROP_QKEY], U32_MAX);
-	spin_lock(&dev->port_lock);
+	spin_lock_irqsave(&dev->port_lock, flags);
 	attr->port_cap_flags = dev->port_cap_flags;
-	spin_unlock(&dev->port_lock);
+	attr->sm_lid = dev->sm_lid;
+	attr->sm_sl = dev->sm_sl;
+	attr->subnet_timeout = dev->subnet_timeout;
+	spin_unlock_irqrestore(&dev->port_lock, flags);
 	return 0;
 }
 
@@ -112,15 +115,28 @@ static int rvt_modify_port(struct ib_device *ibdev, u32 port, int mask,
 			   struct ib_port_modify *modify)
 {
 	struct rvt_ib_dev *dev = to_rvt_dev(ibdev);
+	unsigned long flags;
 
 	/* ib_core sets no bit of the mask to change capabilities. */
 	if (mask & ~IB_PORT_INIT_TYPE)
 		return -EOPNOTSUPP;
-	spin_lock(&dev->port_lock);
+	spin_lock_irqsave(&dev->port_lock, flags);
 	dev->port_cap_flags |= modify->set_port_cap_mask;
 	dev->port_cap_flags &= ~modify->clr_port_cap_mask;
-	spin_unlock(&dev->port_lock);
+	spin_unlock_irqrestore(&dev->port_lock, flags);
 	return 0;
+}
+
+/* Tell whoever listens; ib_core reads what it keeps of the port again. Context: any. */
+void rvt_port_event(struct rvt_ib_dev *dev, enum ib_event_type what)
+{
+	struct ib_event event = {
+		.device = &dev->ibdev,
+		.element.port_num = RVT_PORT,
+		.event = what,
+	};
+
+	ib_dispatch_event(&event);
 }
 
 static int rvt_get_port_immutable(struct ib_device *ibdev, u32 port,
@@ -128,8 +144,8 @@ static int rvt_get_port_immutable(struct ib_device *ibdev, u32 port,
 {
 	immutable->gid_tbl_len = RVT_MAX_GIDS;
 	immutable->pkey_tbl_len = RVT_MAX_PKEYS;
-	/* An InfiniBand port without management datagrams. */
-	immutable->core_cap_flags = RDMA_CORE_CAP_PROT_IB;
+	immutable->core_cap_flags = RDMA_CORE_PORT_IBA_IB;
+	immutable->max_mad_size = IB_MGMT_MAD_SIZE;
 	return 0;
 }
 
@@ -216,6 +232,7 @@ static const struct ib_device_ops dev_ops = {
 	.post_recv = rvt_post_recv,
 	.post_send = rvt_post_send,
 	.post_srq_recv = rvt_post_srq_recv,
+	.process_mad = rvt_process_mad,
 	.query_ah = rvt_query_ah,
 	.query_device = rvt_query_device,
 	.query_gid = rvt_query_gid,
@@ -264,7 +281,8 @@ struct rvt_ib_dev *rvt_dev_create(unsigned int index, u64 guid_base)
 	ibdev = &dev->ibdev;
 	dev->index = index;
 	dev->port_guid = guid_base + 2 * index + 1;
-	dev->port_cap_flags = IB_PORT_SYS_IMAGE_GUID_SUP;
+	dev->port_cap_flags = IB_PORT_SYS_IMAGE_GUID_SUP | IB_PORT_EXTENDED_SPEEDS_SUP |
+			      IB_PORT_CLIENT_REG_SUP;
 	spin_lock_init(&dev->port_lock);
 
 	ibdev->node_type = RDMA_NODE_IB_CA;
@@ -281,6 +299,12 @@ struct rvt_ib_dev *rvt_dev_create(unsigned int index, u64 guid_base)
 		ib_dealloc_device(ibdev);
 		return ERR_PTR(-ENOMEM);
 	}
+	/*
+	 * Without a subnet manager, who asks for one asks the port itself, and
+	 * is told at once that it is none.
+	 */
+	dev->sm_lid = dev->lid;
+	dev->subnet_timeout = 18;
 	/* From here on ib_dealloc_device() ends the core's part, too. */
 	ib_set_device_ops(ibdev, &dev_ops);
 	rvt_compat_set_ops(ibdev);

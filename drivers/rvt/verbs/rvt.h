@@ -24,6 +24,9 @@
 
 #define RVT_PORT 1
 
+/* Counters of the port that a performance manager may set. */
+#define RVT_PORT_COUNTERS 4
+
 /**
  * struct rvt_ib_dev - a device
  * @ibdev: ib_core's part
@@ -31,8 +34,12 @@
  * @index: number of the device in this module, from 0
  * @port_guid: host order
  * @lid: given by the core's fabric
- * @port_lock: protects @port_cap_flags
+ * @port_lock: protects what follows it
  * @port_cap_flags: what consumers announced with modify_port
+ * @sm_lid: the port's subnet manager: nobody's but its own until one says so
+ * @sm_sl: service level to it
+ * @subnet_timeout: as the subnet manager set it
+ * @port_counter_base: by so much the port's counters are behind the device's
  * @debugfs: directory of the device
  */
 struct rvt_ib_dev {
@@ -41,8 +48,12 @@ struct rvt_ib_dev {
 	unsigned int index;
 	u64 port_guid;
 	u16 lid;
-	spinlock_t port_lock; /* port_cap_flags */
+	spinlock_t port_lock;
 	u32 port_cap_flags;
+	u16 sm_lid;
+	u8 sm_sl;
+	u8 subnet_timeout;
+	u64 port_counter_base[RVT_PORT_COUNTERS];
 	struct dentry *debugfs;
 };
 
@@ -163,6 +174,8 @@ static inline struct rvt_ib_mr *to_rvt_mr(struct ib_mr *ibmr)
 }
 
 /* device.c */
+int rvt_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr);
+void rvt_port_event(struct rvt_ib_dev *dev, enum ib_event_type what);
 struct rvt_ib_dev *rvt_dev_create(unsigned int index, u64 guid_base);
 void rvt_dev_remove(struct rvt_ib_dev *dev);
 
@@ -241,6 +254,11 @@ int rvt_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 /* mcast.c */
 int rvt_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
 int rvt_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
+
+/* mad.c */
+int rvt_process_mad(struct ib_device *ibdev, int flags, u32 port, const struct ib_wc *wc,
+		    const struct ib_grh *grh, const struct ib_mad *in, struct ib_mad *out,
+		    size_t *out_size, u16 *out_pkey_index);
 
 /* counters.c */
 void rvt_counters_init(void);

@@ -658,6 +658,46 @@ TEST_F(Fabric, UdAcrossDevices)
 	expect_wc(*b.rcq, {.id = 1, .byte_len = 104, .src_qp = a.num, .slid = w.devs[0]->lid});
 }
 
+/* What leaves a port arrives at another; a READ's data goes the other way. */
+TEST_F(Fabric, TrafficCountsAtBothPorts)
+{
+	struct Want {
+		uint64_t sent, sent_bytes, received, received_bytes;
+	};
+	auto expect = [&](int dev, const Want &want) {
+		EXPECT_EQ(w.devs[dev]->counter(RVT_CNT_SENT_PKTS), want.sent);
+		EXPECT_EQ(w.devs[dev]->counter(RVT_CNT_SENT_BYTES), want.sent_bytes);
+		EXPECT_EQ(w.devs[dev]->counter(RVT_CNT_RCVD_PKTS), want.received);
+		EXPECT_EQ(w.devs[dev]->counter(RVT_CNT_RCVD_BYTES), want.received_bytes);
+		EXPECT_EQ(w.devs[dev]->counter(RVT_CNT_LOOP_PKTS), 0u);
+		EXPECT_EQ(w.devs[dev]->counter(RVT_CNT_LOOP_BYTES), 0u);
+	};
+	Qp &a = w.add_qp(RVT_QPT_RC, {}, &pd(0)), &b = w.add_qp(RVT_QPT_RC, {}, &pd(1));
+	Qp &c = w.add_ud(0x11111111, {}, &pd(0)), &d = w.add_ud(0x11111111, {}, &pd(1));
+	Mr &x = w.add_mr(4096, access_all, &pd(0)), &y = w.add_mr(4096, access_all, &pd(1));
+
+	w.connect(a, b);
+	ASSERT_EQ(b.recv(1, {y.sge()}), 0);
+	ASSERT_EQ(a.post(wr_send(2, {x.sge(0, 2049)})), 0); /* MTU 1024: 3 packets */
+	expect_wc(*a.scq, {.id = 2});
+	expect(0, {3, 2049, 0, 0});
+	expect(1, {0, 0, 3, 2049});
+	ASSERT_EQ(a.post(wr_read(3, {x.sge(0, 1025)}, y.iova, y.key)), 0);
+	expect_wc(*a.scq, {.id = 3});
+	expect(0, {3, 2049, 2, 1025});
+	expect(1, {2, 1025, 3, 2049});
+	ASSERT_EQ(d.recv(4, {y.sge()}), 0);
+	ASSERT_EQ(c.post(w.ud_to(c, d, 5, {x.sge(0, 100)})), 0);
+	expect_wc(*c.scq, {.id = 5});
+	expect(0, {4, 2149, 2, 1025});
+	expect(1, {2, 1025, 4, 2149});
+	/* They outlive their queue pairs. */
+	for (Qp *qp : {&a, &b, &c, &d})
+		qp->destroy();
+	expect(0, {4, 2149, 2, 1025});
+	expect(1, {2, 1025, 4, 2149});
+}
+
 TEST_F(Fabric, QueuePairNumbersAreOfADevice)
 {
 	/* The same number on another device is somebody else. */
@@ -727,6 +767,7 @@ TEST(AddressHandles, Checks)
 	EXPECT_EQ(check([](auto &ah) { ah.sl = 15; }), 0);
 	EXPECT_EQ(check([](auto &ah) { ah.dlid = 0; }), einval);
 	EXPECT_EQ(check([](auto &ah) { ah.dlid = 0xc000; }), einval);
+	EXPECT_EQ(check([](auto &ah) { ah.dlid = 0xffff; }), 0); /* permissive */
 	EXPECT_EQ(check(
 			  [](auto &ah) {
 				  ah.dlid = 0xc000;

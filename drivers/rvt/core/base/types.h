@@ -102,7 +102,7 @@ public:
 	constexpr uint16_t value() const { return value_; }
 	constexpr bool is_multicast() const
 	{
-		return value_ >= RVT_MCAST_LID_BASE && value_ != 0xffff;
+		return value_ >= RVT_MCAST_LID_BASE && value_ != RVT_PERMISSIVE_LID;
 	}
 	constexpr bool operator==(const Lid &) const = default;
 

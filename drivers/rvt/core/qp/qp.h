@@ -115,10 +115,10 @@ struct rvt_core_qp : rvt::Object {
 
 		c.store(c.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
 	}
-	// For the two that both sides write.
-	void count_shared(rvt_counter which)
+	// For those that both sides write.
+	void count_shared(rvt_counter which, uint64_t n = 1)
 	{
-		counters_[which].fetch_add(1, std::memory_order_relaxed);
+		counters_[which].fetch_add(n, std::memory_order_relaxed);
 	}
 	void add_counters(uint64_t *value) const;
 	// Hand the counts over to the device.

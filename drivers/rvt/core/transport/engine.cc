@@ -374,6 +374,14 @@ bool bind_send(Qp &qp, rvt_swqe &wqe)
 	return true;
 }
 
+void count_between(Qp &from, Qp &to, uint32_t packets, uint32_t bytes)
+{
+	from.count_shared(RVT_CNT_SENT_PKTS, packets);
+	from.count_shared(RVT_CNT_SENT_BYTES, bytes);
+	to.count_shared(RVT_CNT_RCVD_PKTS, packets);
+	to.count_shared(RVT_CNT_RCVD_BYTES, bytes);
+}
+
 Verdict do_local(Qp &qp, const rvt_swqe &wqe)
 {
 	const bool enable = wr_info(wqe.opcode).kind == WrKind::reg_mr;

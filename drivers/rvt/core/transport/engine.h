@@ -45,6 +45,18 @@ void run_engine(Qp &qp, Transport transport);
 // Find the regions of a request's pieces, or its inline bytes. False: a key
 // does not grant it. In a read section, the engine busy.
 [[nodiscard]] bool bind_send(Qp &qp, rvt_swqe &wqe);
+// Count a message that went from @from to @to, on two devices.
+void count_between(Qp &from, Qp &to, uint32_t packets, uint32_t bytes);
+// Count a message that went from @from to @to because of @req, one of the two.
+inline void count_moved(Qp &req, Qp &from, Qp &to, uint32_t packets, uint32_t bytes)
+{
+	if (&from.dev != &to.dev) [[unlikely]] {
+		count_between(from, to, packets, bytes);
+		return;
+	}
+	req.count(RVT_CNT_LOOP_PKTS, packets);
+	req.count(RVT_CNT_LOOP_BYTES, bytes);
+}
 // LOCAL_INV and REG_MR: no peer is asked.
 Verdict do_local(Qp &qp, const rvt_swqe &wqe);
 // SQ_DRAINED, if it is owed and the send queue is drained.

@@ -332,8 +332,11 @@ Verdict deliver(const Message &m, const Path &path)
 	}
 	complete_receive(m);
 	arm_migration(m);
-	m.req.count(RVT_CNT_LOOP_PKTS, ((m.wqe.lpsn - m.wqe.psn) & Psn::mask) + 1);
-	m.req.count(RVT_CNT_LOOP_BYTES, m.wqe.length);
+	const uint32_t packets = ((m.wqe.lpsn - m.wqe.psn) & Psn::mask) + 1;
+	if (m.info.kind == WrKind::read)
+		count_moved(m.req, m.resp, m.req, packets, m.wqe.length);
+	else
+		count_moved(m.req, m.req, m.resp, packets, m.wqe.length);
 	return Verdict::done(RVT_WC_SUCCESS);
 }
 

@@ -175,8 +175,7 @@ void deliver_to(const Datagram &d, Qp &to)
 		stop_receiver(to, RVT_TRACE_CAUSE_OVERRUN, d.out);
 		return;
 	}
-	d.req.count(RVT_CNT_LOOP_PKTS);
-	d.req.count(RVT_CNT_LOOP_BYTES, d.wqe.length);
+	count_moved(d.req, d.req, to, 1, d.wqe.length);
 }
 
 // Every member on every device gets a copy, but not the sender itself.
