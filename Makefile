@@ -4,7 +4,7 @@
 # script in scripts/, which can be called by itself and says what it takes.
 
 .DEFAULT_GOAL := module
-.PHONY: module load unload demo check style format host kunit man vm diags abi pyverbs vm-newest bench bench-check shell clean distclean help
+.PHONY: module load unload demo check style format host kunit man vm diags abi pyverbs vm-newest bench bench-um bench-host bench-check shell clean distclean help
 
 module: ## build build/rvt.ko for the running kernel, or for KDIR=<build folder>
 	@set -e; folder=$$(scripts/build-module "$(or $(KDIR),running)"); \
@@ -55,8 +55,14 @@ pyverbs: ## run rdma-core's own pyverbs tests in a virtual machine
 vm-newest: ## the same, shorter, on Debian's newest kernel
 	@scripts/vm sid device pingpong
 
-bench: ## measure rvt beside rdma_rxe in one virtual machine, in turns
-	@scripts/bench
+bench: ## measure rvt beside rdma_rxe and the machine's limits in one virtual machine
+	@scripts/bench vm
+
+bench-um: ## measure the module at native speed, in User Mode Linux
+	@scripts/bench um
+
+bench-host: ## measure the core as an ordinary program
+	@scripts/bench host
 
 bench-check: ## count instructions; fails when an operation takes 3 % more than before
 	@scripts/bench-check

@@ -2,14 +2,21 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 #
 # rvt beside rdma_rxe in one boot: the same programs in turns, A B A B, so that
-# both see the same machine. Each figure is a line "value TEST DEVICE FIGURE";
-# scripts/bench makes a table of them. It judges nothing: figures are ratios of
-# one run, for people.
+# both see the same machine; and in the same boot what bounds them. Each figure
+# is a line "value TEST DEVICE FIGURE", where DEVICE may be "limit"; scripts/bench
+# makes a table of them. It judges nothing: figures are ratios of one run, for
+# people.
 
 # shellcheck source=tests/vm/lib.sh
 . /rvt/lib.sh
 
 rounds=${RVT_ROUNDS:-3}
+
+# bench NAME FUNCTION ARGUMENT...: as t, if the name was asked for
+bench()
+{
+	[[ ! $1 =~ ${RVT_ONLY:-.} ]] || t "$@"
+}
 
 load_both()
 {
@@ -61,26 +68,84 @@ in_turns()
 
 pingpong()
 {
-	t "$1" in_turns "$1" 0 "${@:2}"
+	bench "$1" in_turns "$1" 0 "${@:2}"
 }
 
 latency()
 {
-	t "$1" in_turns "$1" 6 "${@:2}" -F
+	bench "$1" in_turns "$1" 6 "${@:2}" -F
 }
 
+# MB/s; of 64 bytes, million messages per second.
+#	bandwidth OPERATION SIZE NAME-OF-SIZE MESSAGES QUEUE-PAIRS
 bandwidth()
 {
-	t "$1" in_turns "$1" 4 "${@:2}" -F
+	local operation=$1 size=$2 name=$3 each=$(($4 / $5)) pairs=$5 column=4 kind=bw
+
+	if [[ $size -eq 64 ]]; then
+		column=5
+		kind=rate
+	fi
+	# perftest counts messages of each queue pair, five at least.
+	[[ $each -ge 5 ]] || each=5
+	name=$operation-$kind-$name
+	[[ $pairs -eq 1 ]] || name+=-q$pairs
+	bench "$name" in_turns "$name" "$column" "ib_${operation}_bw" -s "$size" -n "$each" \
+		-q "$pairs" -F
 }
 
-# Messages of 64 bytes: the column of million messages per second.
-rate()
+# What the program "limits" finds out, as figures of DEVICE.
+figures()
 {
-	t "$1" in_turns "$1" 5 "${@:2}" -F -s 64
+	local device=$1
+
+	shift
+	run /rvt/files/limits "$@" >limits.out || {
+		cat limits.out
+		return 1
+	}
+	sed -n "s/^figure \([^ ]*\) /value \1 $device /p" limits.out
+}
+
+# limits_in_turns ROUNDS PROGRAM N ARGUMENT...
+limits_in_turns()
+{
+	local rounds=$1 program=$2 device round
+
+	shift 2
+	for ((round = 0; round < rounds; round++)); do
+		for device in rvt0 rxe0; do
+			figures $device "$program" $device "$@"
+		done
+	done
+}
+
+# The least that a post, an exchange by events and a copy can take here.
+floors()
+{
+	local round
+
+	for ((round = 0; round < rounds; round++)); do
+		figures limit refused rvt0 5000
+		figures limit eventfd 2000
+		figures limit pipe 2000
+		dmesg --clear
+		insmod /rvt/files/rvt_kbench.ko device=none rounds=200
+		rmmod rvt_kbench
+		dmesg --color=never | sed -n 's/.*rvt_kbench: value \([^ ]*\) none/value \1 limit/p'
+	done
+}
+
+has_siw()
+{
+	modprobe siw 2>/dev/null ||
+		skip "this kernel has no siw (CONFIG_RDMA_SIW)"
+	skip "siw speaks only through rdma_cm, which these programs do not use"
 }
 
 t devices load_both
+t siw has_siw
+bench limits floors
 pingpong rc-pingpong-4096 ibv_rc_pingpong -n 200
 pingpong uc-pingpong-4096 ibv_uc_pingpong -n 200
 pingpong ud-pingpong-1024 ibv_ud_pingpong -s 1024 -n 200
@@ -93,8 +158,19 @@ for size in 8 64 4096; do
 	done
 done
 latency atomic-lat-8 ib_atomic_lat -n 500
-for operation in send write read; do
-	bandwidth "$operation-bw-1M" ib_${operation}_bw -s 1048576 -n 100
-	bandwidth "$operation-bw-64K" ib_${operation}_bw -s 65536 -n 500
-	rate "$operation-rate-64" ib_${operation}_bw -n 3000
+for pairs in ${RVT_PAIRS:-1 16 128}; do
+	for operation in send write read; do
+		bandwidth $operation 64 64 3000 "$pairs"
+		[[ ${RVT_QUICK:-} ]] || bandwidth $operation 4096 4K 2000 "$pairs"
+		[[ ${RVT_QUICK:-} ]] || bandwidth $operation 65536 64K 500 "$pairs"
+		bandwidth $operation 1048576 1M 100 "$pairs"
+	done
 done
+# Queue pairs on processors of their own; one beside another that streams; memory.
+for list in 1 32; do
+	for pairs in 1 2; do
+		bench "pairs-$pairs-list-$list" limits_in_turns "$rounds" write 10000 "$pairs" $list
+	done
+done
+bench fair limits_in_turns "$rounds" fair 2000
+bench memory limits_in_turns 1 memory

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* What the core costs, on this machine as it is: Google Benchmark. */
+#include "device.h"
+#include "mr/sge.h"
 #include "native/user.h"
 
 #include <benchmark/benchmark.h>
@@ -76,47 +78,121 @@ void sizes(benchmark::internal::Benchmark *b)
 	b->Unit(benchmark::kMicrosecond);
 }
 
+/* The same for all: where pages lie makes a difference. */
+struct Buffers {
+	static constexpr size_t bytes = 64 << 20;
+	uint8_t *from = static_cast<uint8_t *>(zeroed(bytes, 4096));
+	uint8_t *to = static_cast<uint8_t *>(zeroed(bytes, 4096));
+};
+
+Buffers &buffers()
+{
+	static Buffers b;
+
+	return b;
+}
+
 void plain_memcpy(benchmark::State &state)
 {
 	const auto n = static_cast<size_t>(state.range(0));
-	void *from = zeroed(n, 4096), *to = zeroed(n, 4096);
 
 	for (auto _ : state) {
-		memcpy(to, from, n);
+		memcpy(buffers().to, buffers().from, n);
 		benchmark::ClobberMemory();
 	}
 	state.SetBytesProcessed(state.iterations() * state.range(0));
-	free(from);
-	free(to);
 }
 BENCHMARK(plain_memcpy)->Apply(sizes);
 
+void copy_sge(benchmark::State &state, uint32_t pieces)
+{
+	const auto n = static_cast<size_t>(state.range(0));
+	const auto each = static_cast<uint32_t>(n / pieces);
+	Device dev;
+	Mr target(dev, buffers().to, n);
+	std::vector<rvt::BoundSge> room(pieces);
+	rvt::SgeState list;
+
+	list.sge = room.data();
+	for (auto _ : state) {
+		list.clear();
+		for (uint32_t i = 0; i < pieces; i++)
+			list.add({target.raw, target.iova + i * each, each, target.key});
+		rvt_copy_sge(nullptr, &list, buffers().from, static_cast<uint32_t>(n), false,
+			     false);
+		benchmark::ClobberMemory();
+	}
+	state.SetBytesProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK_CAPTURE(copy_sge, one_piece, 1u)->Apply(sizes);
+BENCHMARK_CAPTURE(copy_sge, sixteen_pieces, 16u)->Apply(sizes);
+
+/* A whole message, beside them. */
 void write_bytes(benchmark::State &state, uint32_t pieces, bool scattered)
 {
 	const auto n = static_cast<size_t>(state.range(0));
-	void *from = zeroed(n, 4096), *to = zeroed(n, 4096);
-	{
-		Device dev;
-		Pair pair(dev, 8, pieces);
-		Mr source(dev, from, n, scattered), target(dev, to, n, scattered);
-		std::vector<rvt_sge> sge;
-		rvt_wc wc;
+	Device dev;
+	Pair pair(dev, 8, pieces);
+	Mr source(dev, buffers().from, n, scattered), target(dev, buffers().to, n, scattered);
+	std::vector<rvt_sge> sge;
+	rvt_wc wc;
 
-		for (uint32_t i = 0; i < pieces; i++)
-			sge.push_back({source.iova + i * (n / pieces),
-				       static_cast<uint32_t>(n / pieces), source.key});
-		for (auto _ : state) {
-			pair.a.post(RVT_WR_RDMA_WRITE, sge.data(), pieces, target.iova, target.key);
-			must(pair.scq.poll(&wc) && wc.status == RVT_WC_SUCCESS, "completion");
-		}
+	for (uint32_t i = 0; i < pieces; i++)
+		sge.push_back({source.iova + i * (n / pieces), static_cast<uint32_t>(n / pieces),
+			       source.key});
+	for (auto _ : state) {
+		pair.a.post(RVT_WR_RDMA_WRITE, sge.data(), pieces, target.iova, target.key);
+		must(pair.scq.poll(&wc) && wc.status == RVT_WC_SUCCESS, "completion");
 	}
 	state.SetBytesProcessed(state.iterations() * state.range(0));
-	free(from);
-	free(to);
 }
 BENCHMARK_CAPTURE(write_bytes, one_piece, 1u, false)->Apply(sizes);
 BENCHMARK_CAPTURE(write_bytes, sixteen_pieces, 16u, false)->Apply(sizes);
 BENCHMARK_CAPTURE(write_bytes, scattered_pages, 1u, true)->Apply(sizes);
+
+/* --- look-ups -------------------------------------------------------------------------- */
+
+constexpr size_t many = 1000;
+
+void find_queue_pair(benchmark::State &state)
+{
+	Device dev;
+	Cq cq(dev, 16);
+	std::vector<std::unique_ptr<Qp>> qps;
+	size_t at = 0;
+
+	for (size_t i = 0; i < many; i++) {
+		qps.push_back(std::make_unique<Qp>(dev, RVT_QPT_RC, cq, cq, 1, 1));
+		qps.back()->connect(qps.back()->num);
+	}
+	for (auto _ : state) {
+		const int section = rvt_os_read_lock();
+
+		benchmark::DoNotOptimize(dev.raw->qps.find(rvt::Qpn(qps[at]->num)));
+		rvt_os_read_unlock(section);
+		at = (at + 7) % many;
+	}
+}
+BENCHMARK(find_queue_pair);
+
+void find_region(benchmark::State &state)
+{
+	Device dev;
+	std::vector<std::unique_ptr<Mr>> regions;
+	size_t at = 0;
+
+	for (size_t i = 0; i < many; i++)
+		regions.push_back(std::make_unique<Mr>(dev, buffers().to, 8192));
+	for (auto _ : state) {
+		const int section = rvt_os_read_lock();
+		const Mr &mr = *regions[at];
+
+		benchmark::DoNotOptimize(rvt::bind_sge(*dev.pd, mr.key, mr.iova, small, 1));
+		rvt_os_read_unlock(section);
+		at = (at + 7) % many;
+	}
+}
+BENCHMARK(find_region);
 
 /* --- flat: the cost of a message among many objects -------------------------------- */
 
@@ -151,7 +227,7 @@ void among_queue_pairs(benchmark::State &state)
 	}
 	free(mem);
 }
-BENCHMARK(among_queue_pairs)->Arg(10)->Arg(1000)->Arg(100000);
+BENCHMARK(among_queue_pairs)->RangeMultiplier(10)->Range(10, 100000);
 
 void among_regions(benchmark::State &state)
 {
@@ -176,7 +252,38 @@ void among_regions(benchmark::State &state)
 	regions.clear();
 	free(mem);
 }
-BENCHMARK(among_regions)->Arg(10)->Arg(1000)->Arg(100000);
+BENCHMARK(among_regions)->RangeMultiplier(10)->Range(1, 100000);
+
+/* Receives that wait, on as many queue pairs as hold them; one more comes and goes. */
+void among_posted(benchmark::State &state)
+{
+	constexpr uint32_t most = RVT_MAX_QP_WR - 1;
+	Ping p;
+	std::vector<std::unique_ptr<Qp>> senders, receivers;
+	size_t at = 0;
+
+	for (auto left = static_cast<uint32_t>(state.range(0)); left;) {
+		const uint32_t n = std::min(left, most);
+
+		senders.push_back(
+			std::make_unique<Qp>(p.dev, RVT_QPT_RC, p.pair.scq, p.pair.rcq, 1, 1));
+		receivers.push_back(
+			std::make_unique<Qp>(p.dev, RVT_QPT_RC, p.pair.scq, p.pair.rcq, n + 1, 1));
+		senders.back()->connect(receivers.back()->num);
+		receivers.back()->connect(senders.back()->num);
+		for (uint32_t i = 0; i < n; i++)
+			must(receivers.back()->recv(2, p.to), "room");
+		left -= n;
+	}
+	for (auto _ : state) {
+		receivers[at]->recv(2, p.to);
+		senders[at]->post(RVT_WR_SEND, &p.from, 1);
+		p.completed(p.pair.rcq);
+		p.completed(p.pair.scq);
+		at = (at + 1) % senders.size();
+	}
+}
+BENCHMARK(among_posted)->RangeMultiplier(10)->Range(1, 100000);
 
 /* --- life of a queue pair ------------------------------------------------------------- */
 
@@ -202,6 +309,21 @@ void create_connect_destroy(benchmark::State &state)
 	}
 }
 BENCHMARK(create_connect_destroy);
+
+/* RESET, INIT, RTR, RTS and back. */
+void modify_there_and_back(benchmark::State &state)
+{
+	Device dev;
+	Cq cq(dev, 16);
+	Qp qp(dev, RVT_QPT_RC, cq, cq, 64, 1);
+	const rvt_qp_attr reset = {};
+
+	for (auto _ : state) {
+		qp.connect(qp.num);
+		must(rvt_core_qp_modify(qp.raw, &reset, RVT_QP_STATE) == 0, "RESET");
+	}
+}
+BENCHMARK(modify_there_and_back);
 
 /* --- two CPUs ---------------------------------------------------------------------------- */
 
