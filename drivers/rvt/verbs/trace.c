@@ -10,17 +10,17 @@ unsigned int rvt_trace_watched __read_mostly;
 
 /*
  * The kernel calls these when the first one begins to watch an event and when
- * the last one has ended, one at a time.
+ * the last one has ended, one at a time. A kernel without tracepoints never does.
  */
 #define WATCH(name, event)					\
-	static int rvt_watch_##name(void)			\
+	static int __maybe_unused rvt_watch_##name(void)	\
 	{							\
 		WRITE_ONCE(rvt_trace_watched,			\
 			   rvt_trace_watched | BIT(event));	\
 		return 0;					\
 	}							\
 								\
-	static void rvt_unwatch_##name(void)			\
+	static void __maybe_unused rvt_unwatch_##name(void)	\
 	{							\
 		WRITE_ONCE(rvt_trace_watched,			\
 			   rvt_trace_watched & ~BIT(event));	\
