@@ -43,8 +43,8 @@ man: ## make section 9 manual pages into build/man
 vm: ## run stock RDMA programs in a virtual machine, Debian 12
 	@scripts/vm bookworm device pingpong perftest kill
 
-diags: ## run management programs in a virtual machine, Debian 12
-	@scripts/vm --modargs devices=2 bookworm diags
+diags: ## run management programs, tables and namespaces in a virtual machine
+	@scripts/vm --modargs devices=2 bookworm diags tables netns
 
 abi: ## try the user ABI in detail in a virtual machine, Debian 12
 	@scripts/abi bookworm

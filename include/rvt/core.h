@@ -209,7 +209,11 @@ struct rvt_core_dev *rvt_core_dev_create(const struct rvt_core_ops *ops, uint64_
  */
 unsigned int rvt_core_dev_destroy(struct rvt_core_dev *dev);
 
-/* Another GID or P_Key of the port; index 0 of the GIDs is fixed. @gid NULL: remove. */
+/*
+ * Another GID or P_Key of the port; index 0 of the GIDs is fixed. @gid NULL or zero: remove.
+ * Return: 0; -EINVAL (index, a multicast GID); -EEXIST (the fabric has the GID already;
+ * one caller at a time, or this may be missed).
+ */
 int rvt_core_gid_set(struct rvt_core_dev *dev, unsigned int index, const uint8_t *gid);
 int rvt_core_gid_get(struct rvt_core_dev *dev, unsigned int index, uint8_t *gid);
 int rvt_core_pkey_set(struct rvt_core_dev *dev, unsigned int index, uint16_t pkey);

@@ -58,6 +58,11 @@ Device *Fabric::route(const rvt_ah_attr &ah) const
 	const Gid gid = Gid::from_bytes(ah.dgid);
 	if (by_lid && by_lid->owns(gid))
 		return by_lid;
+	return owner(gid);
+}
+
+Device *Fabric::owner(const Gid &gid) const
+{
 	for (const auto &place : devices_) {
 		Device *dev = place.load(std::memory_order_acquire);
 
@@ -103,6 +108,14 @@ Errno rvt_core_dev::set_gid(unsigned int index, const Gid &gid)
 {
 	if (index == 0 || index >= RVT_MAX_GIDS || gid.is_multicast())
 		return Errno::inval;
+	if (gid == this->gid(index))
+		return Errno::ok;
+	{
+		ReadSection alive;
+
+		if (fabric.owner(gid))
+			return Errno::exist;
+	}
 	gids_[index].prefix.store(gid.prefix, std::memory_order_relaxed);
 	gids_[index].id.store(gid.id, std::memory_order_relaxed);
 	return Errno::ok;

@@ -134,6 +134,8 @@ public:
 	}
 	// Where an address leads: by GID if it has a GRH, else by LID.
 	Device *route(const rvt_ah_attr &ah) const;
+	// Whose port has this GID; null also for the zero one.
+	Device *owner(const Gid &gid) const;
 	// The @i-th place; null if no device is there.
 	Device *at(unsigned int i) const { return devices_[i].load(std::memory_order_acquire); }
 

@@ -55,6 +55,7 @@ static int __init rvt_init(void)
 	if (ret)
 		goto err_os;
 	rvt_counters_init();
+	rvt_sysfs_init();
 	rvt_look_init();
 
 	for (i = 0; i < devices; i++) {

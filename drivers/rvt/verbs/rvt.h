@@ -260,6 +260,11 @@ int rvt_process_mad(struct ib_device *ibdev, int flags, u32 port, const struct i
 		    const struct ib_grh *grh, const struct ib_mad *in, struct ib_mad *out,
 		    size_t *out_size, u16 *out_pkey_index);
 
+/* sysfs.c */
+extern const struct attribute_group rvt_device_group;
+extern const struct attribute_group *rvt_port_groups[];
+void rvt_sysfs_init(void);
+
 /* counters.c */
 void rvt_counters_init(void);
 struct rdma_hw_stats *rvt_alloc_hw_port_stats(struct ib_device *ibdev, u32 port);

@@ -648,6 +648,23 @@ TEST_F(Fabric, ByGid)
 	expect_none(*to.rcq);
 }
 
+TEST_F(Fabric, AGidIsOfOnePort)
+{
+	constexpr int eexist = -17;
+	const uint8_t extra[16] = {0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9};
+	const uint8_t none[16] = {};
+
+	ASSERT_EQ(rvt_core_gid_set(w.devs[1]->raw, 4, extra), 0);
+	EXPECT_EQ(rvt_core_gid_set(w.devs[1]->raw, 4, extra), 0);
+	EXPECT_EQ(rvt_core_gid_set(w.devs[1]->raw, 5, extra), eexist);
+	EXPECT_EQ(rvt_core_gid_set(w.devs[0]->raw, 4, extra), eexist);
+	EXPECT_EQ(rvt_core_gid_set(w.devs[0]->raw, 1, w.devs[2]->gid), eexist);
+	EXPECT_EQ(rvt_core_gid_set(w.devs[0]->raw, 1, none), 0);
+	EXPECT_EQ(rvt_core_gid_set(w.devs[0]->raw, 2, none), 0);
+	ASSERT_EQ(rvt_core_gid_set(w.devs[1]->raw, 4, nullptr), 0);
+	EXPECT_EQ(rvt_core_gid_set(w.devs[0]->raw, 4, extra), 0);
+}
+
 TEST_F(Fabric, UdAcrossDevices)
 {
 	Qp &a = w.add_ud(0x11111111, {}, &pd(0)), &b = w.add_ud(0x11111111, {}, &pd(2));
