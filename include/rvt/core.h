@@ -362,6 +362,9 @@ int rvt_core_cq_poll(struct rvt_core_cq *cq, int n, struct rvt_kernel_wc *wc);
  *                  an earlier request for any completion
  * @report_missed: return whether entries are waiting
  *
+ * A user queue in which entries wait that no upcall has told of gets its upcall
+ * at once, unless @solicited_only: a process has no @report_missed.
+ *
  * Context: any. Return: 1 if @report_missed and the queue is not empty, else 0.
  */
 int rvt_core_cq_arm(struct rvt_core_cq *cq, bool solicited_only, bool report_missed);

@@ -567,6 +567,52 @@ TEST_P(Arming, Case008_ReportMissed)
 	EXPECT_EQ(rcq.arm(false, true), 0);
 }
 
+// perftest's bandwidth programs take 16 entries for each event and stop when no
+// further event comes.
+TEST_P(Arming, AUserIsToldOfWhatHeLeftUnread)
+{
+	const unsigned int at_once = GetParam() ? 1 : 0;
+
+	rcq.arm();
+	for (int i = 0; i < 4; i++)
+		message(0);
+	EXPECT_EQ(rcq.upcalls, 1u);
+	for (int left = 4; left > 0; left--) {
+		const unsigned int before = rcq.upcalls;
+
+		rcq.arm();
+		EXPECT_EQ(rcq.upcalls, before + at_once) << left << " unread";
+		EXPECT_TRUE(rcq.poll());
+	}
+	const unsigned int before = rcq.upcalls;
+
+	rcq.arm();
+	EXPECT_EQ(rcq.upcalls, before);
+	message(0);
+	EXPECT_EQ(rcq.upcalls, before + 1);
+}
+
+// The usual loop: wait, arm, poll. It wakes once for each message.
+TEST_P(Arming, NoSecondUpcallForTheEntryThatWasTold)
+{
+	rcq.arm();
+	for (unsigned int i = 1; i <= 5; i++) {
+		message(0);
+		rcq.arm();
+		EXPECT_EQ(rcq.upcalls, i);
+		EXPECT_TRUE(rcq.poll());
+	}
+}
+
+TEST_P(Arming, SolicitedArmingDoesNotTellOfWhatIsThere)
+{
+	message(RVT_SEND_SOLICITED);
+	rcq.arm(true);
+	EXPECT_EQ(rcq.upcalls, 0u);
+	message(RVT_SEND_SOLICITED);
+	EXPECT_EQ(rcq.upcalls, 1u);
+}
+
 TEST_P(Arming, Case009_PollAndArmInTheUpcall)
 {
 	unsigned int seen = 0;

@@ -64,8 +64,10 @@ bool rvt_core_cq::enter(const rvt_wc &wc, void *qp_ctx, bool solicited, Outbox &
 
 	if (notify_ == Notify::next ||
 	    (notify_ == Notify::solicited && (solicited || wc.status != RVT_WC_SUCCESS))) {
-		notify_ = Notify::none;
+		notify_ = Notify::told;
 		out.wake(*this);
+	} else if (notify_ == Notify::told) {
+		notify_ = Notify::none;
 	}
 	return true;
 }
@@ -85,16 +87,27 @@ int rvt_core_cq::poll(int n, rvt_kernel_wc *wc)
 	return taken;
 }
 
-bool rvt_core_cq::arm(bool solicited_only)
+bool rvt_core_cq::arm(bool solicited_only, Outbox &out)
 {
 	SpinGuard guard(lock_);
+	const uint32_t from = tail();
+	const bool waiting = from != head_;
+	const bool told = notify_ == Notify::told && ring_next(from, cqe() + 1) == head_;
 
 	if (!solicited_only)
 		notify_ = Notify::next;
-	else if (notify_ == Notify::none)
+	else if (notify_ != Notify::next)
 		notify_ = Notify::solicited;
 	trace(solicited_only ? RVT_TRACE_CQ_ARM_SOLICITED : RVT_TRACE_CQ_ARM);
-	return tail() != head_;
+
+	// A process cannot ask whether it missed entries. Adapters tell it of those
+	// that were there before it asked, and programs rely on that. Only the
+	// one entry that an upcall has just told of needs no second one.
+	if (user_ && !solicited_only && waiting && !told) {
+		notify_ = Notify::none;
+		out.wake(*this);
+	}
+	return waiting;
 }
 
 Errno rvt_core_cq::resize(uint32_t entries, rvt_cq_ring *user_ring)
@@ -176,9 +189,9 @@ int rvt_core_cq_poll(struct rvt_core_cq *cq, int n, struct rvt_kernel_wc *wc)
 
 int rvt_core_cq_arm(struct rvt_core_cq *cq, bool solicited_only, bool report_missed)
 {
-	const bool waiting = cq->arm(solicited_only);
+	Outbox out;
 
-	return report_missed && waiting;
+	return cq->arm(solicited_only, out) && report_missed;
 }
 
 uint32_t rvt_core_cq_cqe(const struct rvt_core_cq *cq)

@@ -27,12 +27,14 @@ struct rvt_core_cq : rvt::Object {
 	[[nodiscard]] bool enter(const rvt_wc &wc, void *qp_ctx, bool solicited, rvt::Outbox &out);
 
 	int poll(int n, rvt_kernel_wc *wc);
-	bool arm(bool solicited_only);
+	// Ask for an upcall. True: entries are waiting. Locks: none.
+	bool arm(bool solicited_only, rvt::Outbox &out);
 	rvt::Errno resize(uint32_t entries, rvt_cq_ring *user_ring);
 	uint32_t cqe() const { return cqe_.load(std::memory_order_relaxed); }
 
 private:
-	enum class Notify : uint8_t { none, solicited, next };
+	// What to tell of; told: nothing more, and the newest entry has been told of.
+	enum class Notify : uint8_t { none, told, solicited, next };
 
 	uint32_t tail() const RVT_REQUIRES(lock_);
 	void publish(uint32_t head) RVT_REQUIRES(lock_);
