@@ -46,7 +46,7 @@ quietly()
 forget_old_roots()
 {
 	touch "$2/complete"
-	find "$RVT_CACHE" -maxdepth 2 -path "*/root-$1-*/complete" -mmin +1440 -printf '%h\0' |
+	find "$RVT_CACHE" -maxdepth 2 -path "*/root-$1-????????????/complete" -mmin +1440 -printf '%h\0' |
 		xargs -0 -r rm -rf
 }
 
