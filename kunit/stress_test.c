@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * Many at once: what storage drivers do, on every CPU; and work that is cut
- * short by changes of state, by destroying and by deregistering.
+ * Many at once: work on every CPU that is cut short by changes of state, by
+ * destroying and by deregistering.
  *
- * The first checks data; the others check that each request completes at most
- * once and in order, and otherwise leave the judgement to KASAN and lockdep.
+ * The tests check that each request completes at most once and in order, and
+ * otherwise leave the judgement to KASAN and lockdep.
  */
 #include <linux/cpumask.h>
 #include <linux/kthread.h>
@@ -16,7 +16,6 @@
 enum {
 	RUN_MS = 700,
 	DEPTH = 16,
-	BYTES = 2 * PAGE_SIZE,
 };
 
 /* A thread that works until it is told to stop, and what it has to report. */
@@ -88,124 +87,6 @@ static int nth_cpu(int n)
 	return cpumask_nth(n % num_online_cpus(), cpu_online_mask);
 }
 
-/* --- a storage driver ---------------------------------------------------------- */
-
-struct client {
-	struct rig_pair pair;
-	struct ib_mr *mr;
-	struct scatterlist sg;
-	u8 *target, *out, *in; /* the peer's memory; what is written, what is read */
-	u32 round;
-};
-
-static int do_wr(struct rig_qp *qp, struct ib_send_wr *wr)
-{
-	const struct ib_send_wr *bad;
-	struct ib_wc wc;
-	int ret;
-
-	wr->send_flags = IB_SEND_SIGNALED;
-	ret = ib_post_send(qp->qp, wr, &bad);
-	if (ret)
-		return ret;
-	if (!rig_try_wc(qp->scq, &wc))
-		return -ETIMEDOUT;
-	return wc.status == IB_WC_SUCCESS ? 0 : -EIO;
-}
-
-static int step_failed(struct worker *w, const char *where, int ret)
-{
-	w->where = where;
-	return ret;
-}
-
-/* Register, write, read back, compare, invalidate, new key. */
-static int client_step(struct worker *w)
-{
-	struct client *c = w->priv;
-	struct ib_reg_wr reg = { .wr.opcode = IB_WR_REG_MR, .mr = c->mr, .key = c->mr->rkey,
-				 .access = RIG_ALL_ACCESS };
-	struct ib_send_wr inv = { .opcode = IB_WR_LOCAL_INV,
-				  .ex.invalidate_rkey = c->mr->rkey };
-	u32 len = 1 + c->round * 37 % BYTES;
-	struct rig_wr wr;
-	int ret;
-
-	rig_fill(c->out, len, c->round);
-	ret = do_wr(c->pair.b, &reg.wr);
-	if (ret)
-		return step_failed(w, "REG_MR", ret);
-	rig_wr(c->pair.a, &wr, IB_WR_RDMA_WRITE, 0, c->out, len);
-	wr.rdma.remote_addr = c->mr->iova;
-	wr.rdma.rkey = c->mr->rkey;
-	ret = do_wr(c->pair.a, &wr.wr);
-	if (ret)
-		return step_failed(w, "WRITE", ret);
-	rig_wr(c->pair.a, &wr, IB_WR_RDMA_READ, 0, c->in, len);
-	wr.rdma.remote_addr = c->mr->iova;
-	wr.rdma.rkey = c->mr->rkey;
-	ret = do_wr(c->pair.a, &wr.wr);
-	if (ret)
-		return step_failed(w, "READ", ret);
-	if (memcmp(c->in, c->out, len) || memcmp(c->target, c->out, len))
-		return step_failed(w, "data", -EBADMSG);
-	ret = do_wr(c->pair.b, &inv);
-	if (ret)
-		return step_failed(w, "LOCAL_INV", ret);
-	ib_update_fast_reg_key(c->mr, ++c->round);
-	if (ib_map_mr_sg(c->mr, &c->sg, 1, NULL, PAGE_SIZE) != 1)
-		return step_failed(w, "map_mr_sg", -EINVAL);
-	return 0;
-}
-
-static void client_init(struct rig *rig, struct client *c)
-{
-	struct kunit *test = rig->test;
-
-	c->pair = rig_pair(rig, IB_QPT_RC, NULL);
-	c->out = rig_buf(rig, BYTES);
-	c->in = rig_buf(rig, BYTES);
-	c->target = (u8 *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, get_order(BYTES));
-	KUNIT_ASSERT_NOT_NULL(test, c->target);
-	c->mr = ib_alloc_mr(rig->pd, IB_MR_TYPE_MEM_REG, BYTES / PAGE_SIZE);
-	KUNIT_ASSERT_FALSE(test, IS_ERR(c->mr));
-	sg_init_one(&c->sg, c->target, BYTES);
-	sg_dma_address(&c->sg) = (uintptr_t)c->target;
-	sg_dma_len(&c->sg) = BYTES;
-	KUNIT_ASSERT_EQ(test, 1, ib_map_mr_sg(c->mr, &c->sg, 1, NULL, PAGE_SIZE));
-}
-
-static void storage_client_on_every_cpu(struct kunit *test)
-{
-	struct rig *rig = rig_of(test);
-	int n = 2 * num_online_cpus(), i;
-	struct worker *w = kunit_kzalloc(test, n * sizeof(*w), GFP_KERNEL);
-	struct client *c = kunit_kzalloc(test, n * sizeof(*c), GFP_KERNEL);
-	u64 rounds = 0;
-
-	KUNIT_ASSERT_NOT_NULL(test, w);
-	KUNIT_ASSERT_NOT_NULL(test, c);
-	for (i = 0; i < n; i++) {
-		client_init(rig, &c[i]);
-		w[i].rig = rig;
-		w[i].step = client_step;
-		w[i].priv = &c[i];
-	}
-	for (i = 0; i < n; i++)
-		worker_start(&w[i], nth_cpu(i));
-	run_for(RUN_MS);
-	for (i = 0; i < n; i++) {
-		worker_stop(&w[i]);
-		KUNIT_EXPECT_EQ_MSG(test, w[i].error, 0, "client %d at %s in round %u", i,
-				    w[i].where, c[i].round);
-		rounds += w[i].done;
-		KUNIT_EXPECT_EQ(test, 0, ib_dereg_mr(c[i].mr));
-		free_pages((unsigned long)c[i].target, get_order(BYTES));
-	}
-	KUNIT_EXPECT_GT(test, rounds, 0ull);
-	kunit_info(test, "%d clients, %llu rounds\n", n, rounds);
-}
-
 /* --- work that is cut short --------------------------------------------------------- */
 
 /* Posts whatever is possible and takes what completes; checks the order. */
@@ -216,6 +97,12 @@ struct storm {
 	u32 rkey;
 	u64 addr;
 };
+
+static int step_failed(struct worker *w, const char *where, int ret)
+{
+	w->where = where;
+	return ret;
+}
 
 static int take(struct worker *w, struct rig_cq *cq, u64 *seen)
 {
@@ -453,7 +340,6 @@ static void case_182_flood_to_oneself(struct kunit *test)
 }
 
 static struct kunit_case cases[] = {
-	KUNIT_CASE(storage_client_on_every_cpu),
 	KUNIT_CASE(states_change_under_load),
 	KUNIT_CASE(deregister_under_load),
 	KUNIT_CASE(destroy_under_load),

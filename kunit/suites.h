@@ -20,6 +20,7 @@ extern struct kunit_suite rvt_mr_suite;
 extern struct kunit_suite rvt_look_suite;
 extern struct kunit_suite rvt_mad_suite;
 extern struct kunit_suite rvt_fault_suite;
+extern struct kunit_suite rvt_storage_suite;
 extern struct kunit_suite rvt_stress_suite;
 
 #ifdef CONFIG_FAULT_INJECTION
@@ -45,6 +46,7 @@ extern struct kunit_suite rvt_stress_suite;
 	&rvt_look_suite,			\
 	&rvt_mad_suite,				\
 	RVT_FAULT_SUITE				\
+	&rvt_storage_suite,			\
 	&rvt_stress_suite
 /* clang-format on */
 
