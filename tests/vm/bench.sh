@@ -152,9 +152,11 @@ pingpong ud-pingpong-1024 ibv_ud_pingpong -s 1024 -n 200
 pingpong rc-pingpong-4096-events ibv_rc_pingpong -e -n 200
 pingpong uc-pingpong-4096-events ibv_uc_pingpong -e -n 200
 pingpong ud-pingpong-1024-events ibv_ud_pingpong -e -s 1024 -n 200
-for size in 8 64 4096; do
+sizes=(8 64 4096)
+[[ ! ${RVT_QUICK:-} ]] || sizes=(64)
+for size in "${sizes[@]}"; do
 	for operation in send write read; do
-		latency "$operation-lat-$size" ib_${operation}_lat -s $size -n 500
+		latency "$operation-lat-$size" ib_${operation}_lat -s "$size" -n 500
 	done
 done
 latency atomic-lat-8 ib_atomic_lat -n 500
