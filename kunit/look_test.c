@@ -147,13 +147,13 @@ static void ring_positions(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, (int)stat.type, (int)RVT_QPT_RC);
 		KUNIT_EXPECT_EQ(test, (int)stat.state, (int)RVT_QPS_SQD);
 		KUNIT_EXPECT_FALSE(test, stat.user);
+		KUNIT_EXPECT_EQ(test, stat.sq_size, 7u);
 		KUNIT_EXPECT_EQ(test, (stat.sq_head + stat.sq_size - stat.sq_last) % stat.sq_size,
 				3u);
 		KUNIT_EXPECT_EQ(test, stat.sq_cur, stat.sq_last);
 		rvt_core_qp_stat(to_rvt_qp(pair.b->qp)->core, &stat);
-		/* Of the receive queue: what fits, one less than the ring. */
-		KUNIT_EXPECT_EQ(test, stat.rq_size, 5u);
-		KUNIT_EXPECT_EQ(test, (stat.rq_head + 6 - stat.rq_tail) % 6, 3u);
+		KUNIT_EXPECT_EQ(test, stat.rq.size, 6u);
+		KUNIT_EXPECT_EQ(test, (stat.rq.head + 6 - stat.rq.tail) % 6, 3u);
 		KUNIT_ASSERT_EQ(test, 0, rig_set_state(pair.a, IB_QPS_RTS));
 		for (n = 0; n < 3; n++) {
 			rig_expect_wc(pair.a->scq, n, IB_WC_SUCCESS);

@@ -233,7 +233,7 @@ enum rvt_counter {
 	RVT_CNT_RETRIES, /* attempts repeated because the peer did not answer */
 	RVT_CNT_DROP_NO_QP, /* no such queue pair, or not ready, or not connected back */
 	RVT_CNT_DROP_PSN,
-	RVT_CNT_DROP_PKEY,
+	RVT_CNT_DROP_PKEY, /* this and the next: of messages that came to the port */
 	RVT_CNT_DROP_QKEY,
 	RVT_CNT_DROP_NO_RWQE, /* UC, UD: no receive posted */
 	RVT_CNT_DROP_LEN, /* UD: receive too small */
@@ -248,6 +248,17 @@ enum rvt_counter {
 const char *rvt_core_counter_name(enum rvt_counter counter);
 /* Sums over living and past queue pairs. Context: process. */
 void rvt_core_counters_read(struct rvt_core_dev *dev, uint64_t value[RVT_COUNTERS]);
+/* DROP_PKEY or DROP_QKEY alone, which cost nothing to read. Context: any. */
+uint64_t rvt_core_violations(struct rvt_core_dev *dev, enum rvt_counter which);
+
+/*
+ * A ring, for people who look: positions run from 0 to @size - 1, and one
+ * entry is always empty. A process may have written any number over its head
+ * of a receive ring, or tail of a completion ring. @size 0: there is none.
+ */
+struct rvt_ring_stat {
+	uint32_t size, head, tail;
+};
 
 /* --- protection domain ------------------------------------------------------------ */
 
@@ -310,6 +321,17 @@ int rvt_core_mr_map(struct rvt_core_mr *mr, uint64_t iova, uint64_t length, uint
  */
 void rvt_core_mr_unpublish(struct rvt_core_mr *mr);
 
+/* For people who look. @usable: published or enabled, under @key. */
+struct rvt_mr_stat {
+	enum rvt_mr_kind kind;
+	bool usable;
+	uint32_t key;
+	uint64_t iova, length;
+	uint32_t page_shift;
+	uint32_t access;
+};
+void rvt_core_mr_stat(const struct rvt_core_mr *mr, struct rvt_mr_stat *stat);
+
 /* rvt_core_mr_unpublish(), then free key and region. */
 void rvt_core_mr_destroy(struct rvt_core_mr *mr);
 
@@ -346,6 +368,14 @@ void rvt_core_cq_destroy(struct rvt_core_cq *cq);
  * changed then), -ENOMEM.
  */
 int rvt_core_cq_resize(struct rvt_core_cq *cq, uint32_t cqe, struct rvt_cq_ring *ring);
+
+/* For people who look. @armed: for the next completion, or only a @solicited one. */
+struct rvt_cq_stat {
+	struct rvt_ring_stat ring;
+	bool armed, solicited;
+	bool overrun;
+};
+void rvt_core_cq_stat(struct rvt_core_cq *cq, struct rvt_cq_stat *stat);
 
 /* A completion for kernel consumers: the entry and the QP's ctx. */
 struct rvt_kernel_wc {
@@ -394,6 +424,8 @@ int rvt_core_srq_resize(struct rvt_core_srq *srq, uint32_t max_wr, const uint32_
 			struct rvt_rq_ring *ring);
 void rvt_core_srq_query(struct rvt_core_srq *srq, uint32_t *max_wr, uint32_t *max_sge,
 			uint32_t *limit);
+/* The ring, for people who look. */
+void rvt_core_srq_stat(struct rvt_core_srq *srq, struct rvt_ring_stat *stat);
 /* Kernel rings only (-EINVAL). -EINVAL num_sge, -ENOMEM full. Context: any. */
 int rvt_core_srq_post(struct rvt_core_srq *srq, uint64_t wr_id, const struct rvt_sge *sge,
 		      uint32_t num_sge);
@@ -510,14 +542,14 @@ uint32_t rvt_core_qp_num(const struct rvt_core_qp *qp);
 /* Does the state machine allow it? Any numbers may be asked. Return: 1 or 0. */
 int rvt_core_modify_is_ok(int cur_state, int new_state, int qp_type, uint32_t mask);
 
-/* Ring positions for people who look (debugfs, restrack). */
+/* For people who look (debugfs, restrack). */
 struct rvt_qp_stat {
 	uint32_t qpn;
 	enum rvt_qp_type type;
 	enum rvt_qp_state state;
 	uint32_t dest_qpn;
 	uint32_t sq_head, sq_last, sq_cur, sq_size;
-	uint32_t rq_head, rq_tail, rq_size;
+	struct rvt_ring_stat rq;
 	uint32_t s_flags;
 	uint32_t sq_psn, rq_psn;
 	bool user;

@@ -225,6 +225,11 @@ void rvt_core_counters_read(struct rvt_core_dev *dev, uint64_t value[RVT_COUNTER
 		[](Qp &qp, void *arg) { qp.add_counters(static_cast<Sum *>(arg)->value); }, &sum);
 }
 
+uint64_t rvt_core_violations(struct rvt_core_dev *dev, enum rvt_counter which)
+{
+	return dev->past_counters[which].load(std::memory_order_relaxed);
+}
+
 int rvt_core_ah_check(struct rvt_core_dev *dev, const struct rvt_ah_attr *ah, bool multicast)
 {
 	const Lid dlid(ah->dlid);

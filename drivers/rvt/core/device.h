@@ -90,6 +90,12 @@ struct rvt_core_dev {
 		pkeys_[index].store(pkey, std::memory_order_relaxed);
 	}
 
+	// For what the port counts, not a queue pair: rare, and asked for often.
+	void count(rvt_counter which)
+	{
+		past_counters[which].fetch_add(1, std::memory_order_relaxed);
+	}
+
 	const rvt_core_ops ops;
 	const uint64_t guid;
 	rvt::Lid lid;
@@ -102,7 +108,7 @@ struct rvt_core_dev {
 	rvt_os_waitq waitq;
 
 	std::atomic<uint32_t> n_pds{0}, n_cqs{0}, n_srqs{0}, n_qps{0};
-	// What destroyed queue pairs had counted.
+	// What destroyed queue pairs had counted, and what the port counts itself.
 	std::array<std::atomic<uint64_t>, RVT_COUNTERS> past_counters{};
 
 private:

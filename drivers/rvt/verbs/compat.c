@@ -42,6 +42,9 @@ static struct ib_mr *compat_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 lengt
 static const struct ib_device_ops compat_ops = {
 	.create_cq = compat_create_cq,
 	.reg_user_mr = compat_reg_user_mr,
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+	.fill_res_srq_entry = rvt_fill_res_srq_entry,
+#endif
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(7, 2, 0)
 	.resize_user_cq = rvt_resize_cq,
 #else

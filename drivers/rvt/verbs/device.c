@@ -77,7 +77,6 @@ static int rvt_modify_device(struct ib_device *ibdev, int mask, struct ib_device
 int rvt_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
 {
 	struct rvt_ib_dev *dev = to_rvt_dev(ibdev);
-	u64 counter[RVT_COUNTERS];
 	unsigned long flags;
 	union ib_gid gid;
 	int ret;
@@ -85,7 +84,6 @@ int rvt_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
 	ret = rvt_core_gid_get(dev->core, 0, gid.raw);
 	if (ret)
 		return ret;
-	rvt_core_counters_read(dev->core, counter);
 	/* No subnet manager is needed: the port is up as long as it exists. */
 	attr->state = IB_PORT_ACTIVE;
 	attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
@@ -100,8 +98,10 @@ int rvt_query_port(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
 	attr->max_vl_num = 1;
 	attr->active_width = IB_WIDTH_4X;
 	attr->active_speed = IB_SPEED_EDR;
-	attr->bad_pkey_cntr = min_t(u64, counter[RVT_CNT_DROP_PKEY], U32_MAX);
-	attr->qkey_viol_cntr = min_t(u64, counter[RVT_CNT_DROP_QKEY], U32_MAX);
+	attr->bad_pkey_cntr = min_t(u64, U32_MAX,
+				     rvt_core_violations(dev->core, RVT_CNT_DROP_PKEY));
+	attr->qkey_viol_cntr = min_t(u64, U32_MAX,
+				     rvt_core_violations(dev->core, RVT_CNT_DROP_QKEY));
 	spin_lock_irqsave(&dev->port_lock, flags);
 	attr->port_cap_flags = dev->port_cap_flags;
 	attr->sm_lid = dev->sm_lid;
@@ -216,6 +216,8 @@ static const struct ib_device_ops dev_ops = {
 	.device_group = &rvt_device_group,
 	.disassociate_ucontext = rvt_disassociate_ucontext,
 	.enable_driver = rvt_enable_driver,
+	.fill_res_cq_entry = rvt_fill_res_cq_entry,
+	.fill_res_mr_entry = rvt_fill_res_mr_entry,
 	.fill_res_qp_entry = rvt_fill_res_qp_entry,
 	.get_dev_fw_str = rvt_get_dev_fw_str,
 	.get_dma_mr = rvt_get_dma_mr,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * look.c - queue pairs for people who look: "rdma resource show qp -d" and
- * the file queue_pairs of each device in debugfs.
+ * look.c - for people who look: the details of "rdma -d resource show", and the
+ * file queue_pairs of each device in debugfs.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -14,28 +14,99 @@ static struct dentry *look_root;
 
 /* --- rdma resource --------------------------------------------------------- */
 
-int rvt_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
+/**
+ * struct look_value - one line of an object's details
+ * @name: as shown
+ * @value: shown in decimal
+ */
+struct look_value {
+	const char *name;
+	u64 value;
+};
+
+/* The list ends with a value that has no name. */
+static int look_put(struct sk_buff *msg, const struct look_value *values)
 {
-	struct rvt_qp_stat stat;
 	struct nlattr *table;
 
-	rvt_core_qp_stat(to_rvt_qp(ibqp)->core, &stat);
 	table = nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
 	if (!table)
 		return -EMSGSIZE;
-	if (rdma_nl_put_driver_u32(msg, "sq_size", stat.sq_size) ||
-	    rdma_nl_put_driver_u32(msg, "sq_head", stat.sq_head) ||
-	    rdma_nl_put_driver_u32(msg, "sq_cur", stat.sq_cur) ||
-	    rdma_nl_put_driver_u32(msg, "sq_last", stat.sq_last) ||
-	    rdma_nl_put_driver_u32(msg, "rq_size", stat.rq_size) ||
-	    rdma_nl_put_driver_u32(msg, "rq_head", stat.rq_head) ||
-	    rdma_nl_put_driver_u32(msg, "rq_tail", stat.rq_tail) ||
-	    rdma_nl_put_driver_u32_hex(msg, "s_flags", stat.s_flags)) {
-		nla_nest_cancel(msg, table);
-		return -EMSGSIZE;
+	for (; values->name; values++) {
+		if (rdma_nl_put_driver_u64(msg, values->name, values->value)) {
+			nla_nest_cancel(msg, table);
+			return -EMSGSIZE;
+		}
 	}
 	nla_nest_end(msg, table);
 	return 0;
+}
+
+int rvt_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp)
+{
+	struct rvt_qp_stat stat;
+
+	rvt_core_qp_stat(to_rvt_qp(ibqp)->core, &stat);
+	return look_put(msg, (const struct look_value[]){
+		{ "sq_size", stat.sq_size },
+		{ "sq_head", stat.sq_head },
+		{ "sq_cur", stat.sq_cur },
+		{ "sq_last", stat.sq_last },
+		{ "rq_size", stat.rq.size },
+		{ "rq_head", stat.rq.head },
+		{ "rq_tail", stat.rq.tail },
+		{ "s_flags", stat.s_flags },
+		{}
+	});
+}
+
+int rvt_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq)
+{
+	struct rvt_cq_stat stat;
+
+	rvt_core_cq_stat(to_rvt_cq(ibcq)->core, &stat);
+	return look_put(msg, (const struct look_value[]){
+		{ "size", stat.ring.size },
+		{ "head", stat.ring.head },
+		{ "tail", stat.ring.tail },
+		{ "armed", stat.armed },
+		{ "solicited", stat.solicited },
+		{ "overrun", stat.overrun },
+		{}
+	});
+}
+
+int rvt_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq)
+{
+	struct rvt_core_srq *core = to_rvt_srq(ibsrq)->core;
+	u32 max_wr, max_sge, limit;
+	struct rvt_ring_stat ring;
+
+	rvt_core_srq_query(core, &max_wr, &max_sge, &limit);
+	rvt_core_srq_stat(core, &ring);
+	return look_put(msg, (const struct look_value[]){
+		{ "size", ring.size },
+		{ "head", ring.head },
+		{ "tail", ring.tail },
+		{ "max_sge", max_sge },
+		{ "limit", limit },
+		{}
+	});
+}
+
+int rvt_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr)
+{
+	struct rvt_mr_stat stat;
+
+	rvt_core_mr_stat(to_rvt_mr(ibmr)->core, &stat);
+	return look_put(msg, (const struct look_value[]){
+		{ "usable", stat.usable },
+		{ "iova", stat.iova },
+		{ "page_size", BIT_ULL(stat.page_shift) },
+		{ "pages", to_rvt_mr(ibmr)->npages },
+		{ "access", stat.access },
+		{}
+	});
 }
 
 /* --- debugfs ------------------------------------------------------------------ */
@@ -63,7 +134,7 @@ static void look_one_qp(struct rvt_core_qp *qp, void *arg)
 	seq_printf(file, "0x%06x %-4s %-5s 0x%06x %6u/%u/%u/%u %6u/%u/%u 0x%06x 0x%06x 0x%x %s\n",
 		   stat.qpn, look_type(stat.type), look_state(stat.state), stat.dest_qpn,
 		   stat.sq_head, stat.sq_cur, stat.sq_last, stat.sq_size,
-		   stat.rq_head, stat.rq_tail, stat.rq_size,
+		   stat.rq.head, stat.rq.tail, stat.rq.size,
 		   stat.sq_psn, stat.rq_psn, stat.s_flags, stat.user ? "user" : "kernel");
 }
 

@@ -272,6 +272,9 @@ int rvt_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 p
 
 /* look.c */
 int rvt_fill_res_qp_entry(struct sk_buff *msg, struct ib_qp *ibqp);
+int rvt_fill_res_cq_entry(struct sk_buff *msg, struct ib_cq *ibcq);
+int rvt_fill_res_srq_entry(struct sk_buff *msg, struct ib_srq *ibsrq);
+int rvt_fill_res_mr_entry(struct sk_buff *msg, struct ib_mr *ibmr);
 void rvt_look_init(void);
 void rvt_look_exit(void);
 void rvt_look_add(struct rvt_ib_dev *dev);

@@ -464,7 +464,7 @@ TEST_P(Flush, ResetDiscardsSilently)
 	rvt_qp_stat stat = qp.stat();
 
 	EXPECT_EQ(stat.sq_head, stat.sq_last);
-	EXPECT_EQ(stat.rq_head, stat.rq_tail);
+	EXPECT_EQ(stat.rq.head, stat.rq.tail);
 	EXPECT_EQ(stat.state, RVT_QPS_RESET);
 }
 

@@ -15,8 +15,7 @@ namespace rvt
 
 // 0 or a negative errno, as the verbs return it.
 enum class [[nodiscard]] Errno : int{
-	ok = 0,	    noent = -2,	 nomem = -12, acces = -13,
-	busy = -16, exist = -17, inval = -22, opnotsupp = -95,
+	ok = 0, nomem = -12, acces = -13, exist = -17, inval = -22, opnotsupp = -95,
 };
 
 constexpr bool failed(Errno e)

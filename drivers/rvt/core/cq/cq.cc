@@ -110,6 +110,16 @@ bool rvt_core_cq::arm(bool solicited_only, Outbox &out)
 	return waiting;
 }
 
+rvt_cq_stat rvt_core_cq::stat()
+{
+	SpinGuard guard(lock_);
+
+	return {{cqe() + 1, head_, tail()},
+		notify_ != Notify::none,
+		notify_ == Notify::solicited,
+		overrun_};
+}
+
 Errno rvt_core_cq::resize(uint32_t entries, rvt_cq_ring *user_ring)
 {
 	Array<rvt_kernel_wc> fresh;
@@ -180,6 +190,11 @@ void rvt_core_cq_destroy(struct rvt_core_cq *cq)
 int rvt_core_cq_resize(struct rvt_core_cq *cq, uint32_t cqe, struct rvt_cq_ring *ring)
 {
 	return to_int(cq->resize(cqe, ring));
+}
+
+void rvt_core_cq_stat(struct rvt_core_cq *cq, struct rvt_cq_stat *stat)
+{
+	*stat = cq->stat();
 }
 
 int rvt_core_cq_poll(struct rvt_core_cq *cq, int n, struct rvt_kernel_wc *wc)

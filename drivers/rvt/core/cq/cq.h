@@ -30,6 +30,7 @@ struct rvt_core_cq : rvt::Object {
 	// Ask for an upcall. True: entries are waiting. Locks: none.
 	bool arm(bool solicited_only, rvt::Outbox &out);
 	rvt::Errno resize(uint32_t entries, rvt_cq_ring *user_ring);
+	rvt_cq_stat stat();
 	uint32_t cqe() const { return cqe_.load(std::memory_order_relaxed); }
 
 private:

@@ -71,6 +71,7 @@ struct rvt_core_mr {
 	rvt::Errno invalidate(const rvt::Pd &pd, uint32_t key);
 	void unpublish();
 
+	rvt_mr_stat stat() const;
 	bool usable() const { return live_key_.load(std::memory_order_acquire) != 0; }
 
 	const rvt_mr_kind kind;

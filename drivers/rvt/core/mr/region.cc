@@ -150,6 +150,13 @@ Errno rvt_core_mr::invalidate(const Pd &pd, uint32_t old_key)
 	return Errno::ok;
 }
 
+rvt_mr_stat rvt_core_mr::stat() const
+{
+	const uint32_t live = live_key_.load(std::memory_order_acquire);
+
+	return {kind, live != 0, live ? live : key, iova_, length_, page_shift_, access_};
+}
+
 void rvt_core_mr::unpublish()
 {
 	const uint32_t gone = live_key_.exchange(0, std::memory_order_seq_cst);
@@ -202,6 +209,11 @@ int rvt_core_mr_map(struct rvt_core_mr *mr, uint64_t iova, uint64_t length, uint
 	if (mr->kind != RVT_MR_FAST)
 		return to_int(Errno::inval);
 	return to_int(mr->map(iova, length, npages, page_shift));
+}
+
+void rvt_core_mr_stat(const struct rvt_core_mr *mr, struct rvt_mr_stat *stat)
+{
+	*stat = mr->stat();
 }
 
 void rvt_core_mr_unpublish(struct rvt_core_mr *mr)

@@ -285,9 +285,7 @@ void rvt_core_qp_stat(struct rvt_core_qp *qp, struct rvt_qp_stat *stat)
 	stat->sq_last = qp->s_last.load();
 	stat->sq_cur = qp->s_cur;
 	stat->sq_size = qp->sq.size;
-	stat->rq_head = qp->rq.head_now();
-	stat->rq_tail = qp->rq.tail_now();
-	stat->rq_size = qp->rq.max_wr();
+	stat->rq = qp->rq.stat();
 	stat->s_flags = qp->s_flags;
 	stat->sq_psn = qp->s_next_psn.load();
 	stat->rq_psn = qp->r_psn.load();

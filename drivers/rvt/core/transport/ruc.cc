@@ -232,7 +232,7 @@ bool reaches(const Message &m, const Path &path) RVT_REQUIRES(m.resp.r_lock)
 		return false;
 	}
 	if (!pkeys_match(m.req.dev.pkey(path.pkey_index), m.resp.dev.pkey(m.resp.r_pkey_index))) {
-		m.req.count(RVT_CNT_DROP_PKEY);
+		m.resp.dev.count(RVT_CNT_DROP_PKEY);
 		return false;
 	}
 	// UC takes over the PSN with which a message begins (InfiniBand 9.8.2.1).

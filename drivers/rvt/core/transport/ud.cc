@@ -77,11 +77,11 @@ bool accepts(const Datagram &d, Qp &to) RVT_REQUIRES(to.r_lock)
 	}
 	if (!to.qpn.is_special() &&
 	    !pkeys_match(d.req.dev.pkey(d.pkey_index()), to.dev.pkey(to.r_pkey_index))) {
-		d.req.count(RVT_CNT_DROP_PKEY);
+		to.dev.count(RVT_CNT_DROP_PKEY);
 		return false;
 	}
 	if (to.qpn.value() != 0 && d.qkey() != to.r_qkey) {
-		d.req.count(RVT_CNT_DROP_QKEY);
+		to.dev.count(RVT_CNT_DROP_QKEY);
 		return false;
 	}
 	return true;

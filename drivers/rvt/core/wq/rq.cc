@@ -179,6 +179,13 @@ Errno rvt_rq::exchange(RqMemory &memory)
 	return Errno::ok;
 }
 
+rvt_ring_stat rvt_rq::stat()
+{
+	SpinGuard guard(consumer_);
+
+	return {size_, head_now(), tail_now()};
+}
+
 bool rvt_rq::seems_empty() const
 {
 	return !exists() || head_now() == tail_now();

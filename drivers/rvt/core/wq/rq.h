@@ -54,6 +54,7 @@ struct rvt_rq {
 	bool exists() const { return size_ != 0; }
 	bool mapped() const { return mapped_; }
 	uint32_t max_wr() const { return size_ ? size_ - 1 : 0; }
+	rvt_ring_stat stat();
 	// For a look without the locks.
 	bool seems_empty() const;
 	uint32_t head_now() const;

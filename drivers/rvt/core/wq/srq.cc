@@ -81,6 +81,11 @@ void rvt_core_srq_query(struct rvt_core_srq *srq, uint32_t *max_wr, uint32_t *ma
 	*limit = srq->limit.load();
 }
 
+void rvt_core_srq_stat(struct rvt_core_srq *srq, struct rvt_ring_stat *stat)
+{
+	*stat = srq->rq.stat();
+}
+
 int rvt_core_srq_post(struct rvt_core_srq *srq, uint64_t wr_id, const struct rvt_sge *sge,
 		      uint32_t num_sge)
 {
