@@ -4,7 +4,7 @@
 # script in scripts/, which can be called by itself and says what it takes.
 
 .DEFAULT_GOAL := module
-.PHONY: module load unload demo check style format host kunit man vm diags abi pyverbs vm-newest bench bench-um bench-host bench-check shell clean distclean help
+.PHONY: module load unload demo check style format host kunit man vm diags abi pyverbs perftest ibverbs-utils qperf ucx vm-newest bench bench-um bench-host bench-check shell clean distclean help
 
 module: ## build build/rvt.ko for the running kernel, or for KDIR=<build folder>
 	@set -e; folder=$$(scripts/build-module "$(or $(KDIR),running)"); \
@@ -52,7 +52,19 @@ abi: ## try the user ABI in detail in a virtual machine, Debian 12
 pyverbs: ## run rdma-core's own pyverbs tests in a virtual machine
 	@scripts/pyverbs bookworm
 
-vm-newest: ## the same, shorter, on Debian's newest kernel
+perftest: ## run the programs of perftest in a virtual machine
+	@scripts/vm bookworm perftest
+
+ibverbs-utils: ## run the programs of ibverbs-utils in a virtual machine
+	@scripts/vm bookworm device pingpong
+
+qperf: ## run qperf in a virtual machine
+	@scripts/hpc qperf
+
+ucx: ## run ucx_perftest in a virtual machine
+	@scripts/hpc ucx
+
+vm-newest: ## run stock RDMA programs, fewer, on Debian's newest kernel
 	@scripts/vm sid device pingpong
 
 bench: ## measure rvt beside rdma_rxe and the machine's limits in one virtual machine

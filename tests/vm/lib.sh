@@ -201,6 +201,25 @@ objects()
 	rdma resource show | grep -w "$device" | sed 's/^[0-9]*: //'
 }
 
+# One of the device's counters. The kernel asks the device again after a time.
+counter()
+{
+	cat "/sys/class/infiniband/$device/ports/1/hw_counters/$1"
+}
+
+# Run a command; at least so many bytes must go through the device meanwhile.
+#	carries BYTES COMMAND...
+carries()
+{
+	local before after
+
+	before=$(counter loop_bytes)
+	"${@:2}"
+	after=$(counter loop_bytes)
+	echo "$((after - before)) bytes went through $device"
+	[[ $((after - before)) -ge $1 ]] || wrong "that is less than $1 bytes"
+}
+
 objects_are()
 {
 	[[ $(objects) == "$1" ]]
