@@ -601,13 +601,23 @@ struct rvt_swqe {
 };
 
 /**
+ * struct rvt_send_scope - what rvt_core_send_begin() took
+ * @flags: of the producer lock
+ * @section: the read section in which a user's requests are checked and run
+ */
+struct rvt_send_scope {
+	unsigned long flags;
+	int section;
+};
+
+/**
  * rvt_core_send_begin - begin to post: takes the producer lock
- * @flags: result, for rvt_core_send_end()
+ * @scope: result, for rvt_core_send_end()
  *
  * Context: any; until rvt_core_send_end() nothing may sleep.
  * Return: 0; -EINVAL when the state forbids posting (no lock is held then).
  */
-int rvt_core_send_begin(struct rvt_core_qp *qp, unsigned long *flags);
+int rvt_core_send_begin(struct rvt_core_qp *qp, struct rvt_send_scope *scope);
 
 /* The slot for the next request, to be filled. It may be filled and given up. */
 struct rvt_swqe *rvt_core_send_slot(struct rvt_core_qp *qp);
@@ -636,7 +646,8 @@ int rvt_post_one_wr(struct rvt_core_qp *qp, const struct rvt_sge *sge, uint32_t 
  * A user's requests run here, within the budget; a kernel consumer's always
  * on the work queue.
  */
-void rvt_core_send_end(struct rvt_core_qp *qp, unsigned long flags, unsigned int posted);
+void rvt_core_send_end(struct rvt_core_qp *qp, const struct rvt_send_scope *scope,
+		       unsigned int posted);
 
 /* The most bytes this QP takes inline. */
 uint32_t rvt_core_qp_max_inline(const struct rvt_core_qp *qp);

@@ -473,9 +473,9 @@ rvt_qp_stat Qp::stat()
 
 int Qp::post(const std::vector<Wr> &chain, size_t *posted)
 {
-	unsigned long flags;
+	rvt_send_scope scope;
 	unsigned int n = 0;
-	int rc = rvt_core_send_begin(raw, &flags);
+	int rc = rvt_core_send_begin(raw, &scope);
 
 	if (posted)
 		*posted = 0;
@@ -515,7 +515,7 @@ int Qp::post(const std::vector<Wr> &chain, size_t *posted)
 		}
 		n++;
 	}
-	rvt_core_send_end(raw, flags, n);
+	rvt_core_send_end(raw, &scope, n);
 	if (posted)
 		*posted = n;
 	return rc;

@@ -49,13 +49,10 @@ void Fabric::detach(Device &dev)
 	rvt_os_read_synchronize();
 }
 
-Device *Fabric::route(const rvt_ah_attr &ah) const
+Device *Fabric::route_by_gid(Device *by_lid, const uint8_t *dgid) const
 {
-	Device *by_lid = find(Lid(ah.dlid));
+	const Gid gid = Gid::from_bytes(dgid);
 
-	if (!ah.has_grh)
-		return by_lid;
-	const Gid gid = Gid::from_bytes(ah.dgid);
 	if (by_lid && by_lid->owns(gid))
 		return by_lid;
 	return owner(gid);

@@ -139,13 +139,20 @@ public:
 					       : nullptr;
 	}
 	// Where an address leads: by GID if it has a GRH, else by LID.
-	Device *route(const rvt_ah_attr &ah) const;
+	Device *route(const rvt_ah_attr &ah) const
+	{
+		Device *by_lid = find(Lid(ah.dlid));
+
+		return ah.has_grh ? route_by_gid(by_lid, ah.dgid) : by_lid;
+	}
 	// Whose port has this GID; null also for the zero one.
 	Device *owner(const Gid &gid) const;
 	// The @i-th place; null if no device is there.
 	Device *at(unsigned int i) const { return devices_[i].load(std::memory_order_acquire); }
 
 private:
+	Device *route_by_gid(Device *by_lid, const uint8_t *dgid) const;
+
 	std::array<std::atomic<Device *>, RVT_MAX_DEVICES> devices_{};
 };
 

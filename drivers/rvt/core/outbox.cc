@@ -100,7 +100,7 @@ void Outbox::event(Qp &qp, rvt_event what)
 	add(qp, what);
 }
 
-void Outbox::completions()
+void Outbox::deliver_completions()
 {
 	while (first_wake_) {
 		Object &cq = *first_wake_;
@@ -112,7 +112,7 @@ void Outbox::completions()
 	}
 }
 
-void Outbox::events()
+void Outbox::deliver_events()
 {
 	while (first_event_) {
 		Object &object = *first_event_;

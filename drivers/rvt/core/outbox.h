@@ -32,13 +32,23 @@ public:
 
 	// Deliver the completion upcalls. No lock held; the queues are still alive
 	// (a read section, or a queue pair that uses them).
-	void completions();
+	void completions()
+	{
+		if (first_wake_)
+			deliver_completions();
+	}
 	// Deliver the events. No lock held, no read section.
-	void events();
+	void events()
+	{
+		if (first_event_)
+			deliver_events();
+	}
 	bool has_events() const { return first_event_ != nullptr; }
 
 private:
 	void add(Object &object, rvt_event what);
+	void deliver_completions();
+	void deliver_events();
 
 	// Chains through the objects themselves: there is always room. An object
 	// that is in another thread's outbox already is told by that one.

@@ -7,27 +7,19 @@
 
 #include "base/lock.h"
 #include "base/object.h"
-#include "mr/mr.h"
 
 struct rvt_core_pd {
-	rvt_core_pd(rvt::Device &device, bool is_user)
-		: dev(device), user(is_user), all_memory_(*this, RVT_MR_DMA)
-	{
-	}
+	rvt_core_pd(rvt::Device &device, bool is_user) : dev(device), user(is_user) {}
 
 	void add(rvt::Qp &qp) RVT_EXCLUDES(lock_);
 	void remove(rvt::Qp &qp) RVT_EXCLUDES(lock_);
 	// A region's key ends: rvt_qp_mr_clean() for each queue pair. May sleep.
 	void mr_clean(uint32_t key) RVT_EXCLUDES(lock_);
 
-	// What key 0 names; for kernel PDs.
-	rvt::Mr *all_memory() const { return &all_memory_; }
-
 	rvt::Device &dev;
 	const bool user;
 
 private:
-	mutable rvt::Mr all_memory_;
 	rvt::Mutex lock_{RVT_LOCK_PD};
 	rvt::Qp *first_ RVT_GUARDED_BY(lock_) = nullptr;
 };

@@ -22,13 +22,13 @@ static const struct rvt_sge *core_sge(const struct ib_sge *sge)
 /**
  * struct posting - a list of sends on its way into the ring
  * @qp: where to
- * @flags: of the producer lock
+ * @scope: what the core took
  * @posted: requests committed since the lock was taken
  * @locked: the producer lock is held
  */
 struct posting {
 	struct rvt_ib_qp *qp;
-	unsigned long flags;
+	struct rvt_send_scope scope;
 	unsigned int posted;
 	bool locked;
 };
@@ -38,7 +38,7 @@ struct posting {
 
 static int posting_begin(struct posting *p)
 {
-	int ret = rvt_core_send_begin(p->qp->core, &p->flags);
+	int ret = rvt_core_send_begin(p->qp->core, &p->scope);
 
 	p->posted = 0;
 	p->locked = !ret;
@@ -48,7 +48,7 @@ static int posting_begin(struct posting *p)
 static void posting_end(struct posting *p)
 {
 	if (p->locked)
-		rvt_core_send_end(p->qp->core, p->flags, p->posted);
+		rvt_core_send_end(p->qp->core, &p->scope, p->posted);
 	p->locked = false;
 }
 

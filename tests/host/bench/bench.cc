@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /* What the core costs, on this machine as it is: Google Benchmark. */
 #include "device.h"
-#include "mr/sge.h"
+#include "mr/bind.h"
 #include "native/user.h"
 
 #include <benchmark/benchmark.h>
@@ -186,8 +186,10 @@ void find_region(benchmark::State &state)
 	for (auto _ : state) {
 		const int section = rvt_os_read_lock();
 		const Mr &mr = *regions[at];
+		rvt::BoundSge piece = {nullptr, mr.iova, small, mr.key};
 
-		benchmark::DoNotOptimize(rvt::bind_sge(*dev.pd, mr.key, mr.iova, small, 1));
+		benchmark::DoNotOptimize(rvt::bind_sge(*dev.pd, piece, RVT_ACCESS_LOCAL_WRITE));
+		benchmark::DoNotOptimize(piece);
 		rvt_os_read_unlock(section);
 		at = (at + 7) % many;
 	}

@@ -61,16 +61,20 @@ std::atomic<unsigned int> phase;
 std::mutex slots_lock;
 std::vector<Slot *> slots;
 
+Slot &new_slot(Slot *&mine)
+{
+	std::lock_guard guard(slots_lock);
+
+	mine = new Slot;
+	slots.push_back(mine);
+	return *mine;
+}
+
 Slot &my_slot()
 {
-	thread_local Slot *slot = [] {
-		auto *fresh = new Slot;
-		std::lock_guard guard(slots_lock);
+	constinit thread_local Slot *mine = nullptr;
 
-		slots.push_back(fresh);
-		return fresh;
-	}();
-	return *slot;
+	return mine ? *mine : new_slot(mine);
 }
 
 void bump(std::atomic<uint64_t> &count)

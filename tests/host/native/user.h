@@ -217,9 +217,9 @@ struct Qp {
 	template <class Fill>
 	int post_filled(uint32_t opcode, const rvt_sge *sge, uint32_t num_sge, Fill fill)
 	{
-		unsigned long flags;
+		rvt_send_scope scope;
 
-		if (int rc = rvt_core_send_begin(raw, &flags))
+		if (int rc = rvt_core_send_begin(raw, &scope))
 			return rc;
 		rvt_swqe *slot = rvt_core_send_slot(raw);
 
@@ -230,7 +230,7 @@ struct Qp {
 		fill(*slot);
 		int rc = rvt_post_one_wr(raw, sge, num_sge, nullptr);
 
-		rvt_core_send_end(raw, flags, rc == 0);
+		rvt_core_send_end(raw, &scope, rc == 0);
 		return rc;
 	}
 

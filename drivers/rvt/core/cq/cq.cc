@@ -41,23 +41,28 @@ void rvt_core_cq::trace(rvt_trace_cq_event what)
 		rvt_trace_cq(dev.lid.value(), ctx, what, cqe());
 }
 
-bool rvt_core_cq::enter(const rvt_wc &wc, void *qp_ctx, bool solicited, Outbox &out)
+bool rvt_core_cq::overrun(Outbox &out)
 {
-	SpinGuard guard(lock_);
-	const uint32_t next = ring_next(head_, cqe() + 1);
-
-	if (overrun_)
-		return false;
-	if (next == tail()) {
+	if (!overrun_) {
 		overrun_ = true;
 		trace(RVT_TRACE_CQ_OVERRUN);
 		out.event(*this, RVT_EVENT_CQ_ERR);
-		return false;
 	}
+	return false;
+}
+
+bool rvt_core_cq::enter(const rvt_wc &wc, void *qp_ctx, bool solicited, Outbox &out)
+{
+	SpinGuard guard(lock_);
+	const uint32_t at = head_;
+	const uint32_t next = ring_next(at, cqe() + 1);
+
+	if (overrun_ || next == tail())
+		return overrun(out);
 	if (user_)
-		user_ring_->entry[head_] = wc;
+		user_ring_->entry[at] = wc;
 	else
-		kernel_ring_[head_] = {wc, qp_ctx};
+		kernel_ring_[at] = {wc, qp_ctx};
 	if (rvt_traced(RVT_TRACE_COMPLETE))
 		rvt_trace_complete(dev.lid.value(), ctx, &wc);
 	publish(next);

@@ -40,6 +40,8 @@ private:
 	uint32_t tail() const RVT_REQUIRES(lock_);
 	void publish(uint32_t head) RVT_REQUIRES(lock_);
 	void trace(rvt_trace_cq_event what);
+	// Nothing is entered any more; says so once. False.
+	bool overrun(rvt::Outbox &out) RVT_REQUIRES(lock_);
 
 	rvt::SpinLock lock_{RVT_LOCK_CQ};
 	const bool user_;

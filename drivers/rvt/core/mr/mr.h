@@ -49,17 +49,45 @@ struct Piece {
 struct rvt_core_mr {
 	rvt_core_mr(rvt::Pd &owner, rvt_mr_kind region_kind) : kind(region_kind), pd_(&owner) {}
 
-	// A usable region that grants all of @access over all the bytes?
-	bool grants(const rvt::Pd &pd, uint32_t key, uint64_t addr, uint64_t length,
-		    uint32_t access) const;
+	// A usable region that grants all of @access over all the bytes? No region
+	// has key 0.
+	bool grants(const rvt::Pd &pd, uint32_t wanted_key, uint64_t addr, uint64_t length,
+		    uint32_t access) const
+	{
+		if (live_key_.load(std::memory_order_acquire) != wanted_key || wanted_key == 0)
+			return false;
+		if (pd_.load(std::memory_order_relaxed) != &pd || (access_ & access) != access)
+			return false;
+		// An address below the first wraps to an offset beyond the last, since
+		// no region does.
+		const uint64_t offset = addr - iova_;
+		return offset <= length_ && length <= length_ - offset;
+	}
 
 	// For fast regions only: as long as pinned, invalidate() does not return.
 	// False: not usable under this key any more.
-	[[nodiscard]] bool pin(uint32_t key);
-	void unpin();
+	[[nodiscard]] bool pin(uint32_t wanted_key)
+	{
+		return kind != RVT_MR_FAST || pin_fast(wanted_key);
+	}
+	void unpin()
+	{
+		if (kind == RVT_MR_FAST)
+			unpin_fast();
+	}
 
 	// The longest piece at an address that grants() allowed, at most @want bytes.
 	rvt::Piece at(uint64_t addr, size_t want) const;
+	// Of registered pages, granted: the bytes, if they lie in one row; else null.
+	char *row(uint64_t addr, uint64_t length) const
+	{
+		const uint64_t offset = addr - first_page_;
+		const uint64_t in_page = offset & page_mask_;
+
+		if (!one_piece_ && length > page_mask_ + 1 - in_page)
+			return nullptr;
+		return reinterpret_cast<char *>(pages[offset >> page_shift_]) + in_page;
+	}
 
 	rvt::Errno publish(uint64_t iova, uint64_t length, uint32_t npages, uint32_t page_shift,
 			   uint32_t access);
@@ -83,6 +111,8 @@ struct rvt_core_mr {
 	void set_pd(rvt::Pd &pd) { pd_.store(&pd, std::memory_order_relaxed); }
 
 private:
+	bool pin_fast(uint32_t wanted_key);
+	void unpin_fast();
 	bool contiguous(uint32_t npages, uint32_t page_shift) const;
 	void trace(rvt_trace_mr_event what, uint32_t key) const;
 
@@ -93,6 +123,8 @@ private:
 	uint32_t access_ = 0;
 	uint64_t iova_ = 0;
 	uint64_t length_ = 0;
+	uint64_t first_page_ = 0; // address where it begins
+	uint64_t page_mask_ = 0;  // page size - 1
 	uint32_t page_shift_ = 0;
 	bool one_piece_ = false; // all pages are adjacent
 };

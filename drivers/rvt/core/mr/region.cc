@@ -12,33 +12,18 @@
 
 using namespace rvt;
 
-bool rvt_core_mr::grants(const Pd &pd, uint32_t wanted_key, uint64_t addr, uint64_t length,
-			 uint32_t access) const
+bool rvt_core_mr::pin_fast(uint32_t wanted_key)
 {
-	if (live_key_.load(std::memory_order_acquire) != wanted_key || wanted_key == 0)
-		return false;
-	if (pd_.load(std::memory_order_relaxed) != &pd || (access_ & access) != access)
-		return false;
-	// In this order nothing wraps, whatever the address.
-	return addr >= iova_ && addr - iova_ <= length_ && length <= length_ - (addr - iova_);
-}
-
-bool rvt_core_mr::pin(uint32_t wanted_key)
-{
-	if (kind != RVT_MR_FAST)
-		return true;
 	// Against invalidate(): count first, then look; it clears first, then counts.
 	pins_.fetch_add(1, std::memory_order_seq_cst);
 	if (live_key_.load(std::memory_order_seq_cst) == wanted_key)
 		return true;
-	unpin();
+	unpin_fast();
 	return false;
 }
 
-void rvt_core_mr::unpin()
+void rvt_core_mr::unpin_fast()
 {
-	if (kind != RVT_MR_FAST)
-		return;
 	Device &dev = pd().dev;
 	if (pins_.fetch_sub(1, std::memory_order_seq_cst) == 1 && !usable())
 		rvt_os_wake(&dev.waitq);
@@ -49,12 +34,12 @@ Piece rvt_core_mr::at(uint64_t addr, size_t want) const
 	if (kind == RVT_MR_DMA)
 		return {reinterpret_cast<char *>(addr), want};
 
-	const uint64_t page_size = 1ull << page_shift_;
-	const uint64_t offset = (iova_ & (page_size - 1)) + (addr - iova_);
+	const uint64_t page_size = page_mask_ + 1;
+	const uint64_t offset = addr - first_page_;
 	// A fast region's list may be exchanged under a careless consumer: stay
 	// inside the list whatever the fields say.
 	const uint64_t index = std::min<uint64_t>(offset >> page_shift_, max_pages - 1);
-	const uint64_t in_page = offset & (page_size - 1);
+	const uint64_t in_page = offset & page_mask_;
 	char *data = reinterpret_cast<char *>(pages[index]) + in_page;
 
 	if (one_piece_)
@@ -88,6 +73,8 @@ Errno rvt_core_mr::map(uint64_t iova, uint64_t length, uint32_t npages, uint32_t
 		return Errno::inval;
 	iova_ = iova;
 	length_ = length;
+	page_mask_ = page_size - 1;
+	first_page_ = iova & ~page_mask_;
 	page_shift_ = page_shift;
 	one_piece_ = contiguous(npages, page_shift);
 	return Errno::ok;

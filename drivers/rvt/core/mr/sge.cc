@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //
 // Moving through lists of pieces, and the copy.
-#include "mr/sge.h"
+#include "mr/bind.h"
 
-#include <algorithm>
 #include <atomic>
-
-#include "device.h"
-#include "pd.h"
 
 namespace rvt
 {
@@ -21,11 +17,12 @@ constexpr size_t polled_tail = 8;
 
 void copy_bytewise(char *to, const char *from, size_t n)
 {
+#pragma GCC unroll 8
 	for (size_t i = 0; i < n; i++)
 		std::atomic_ref<char>(to[i]).store(from[i], std::memory_order_release);
 }
 
-void copy_sliced(char *to, const char *from, size_t n)
+[[gnu::noinline]] void copy_in_slices(char *to, const char *from, size_t n)
 {
 	while (n > copy_slice) {
 		__builtin_memcpy(to, from, copy_slice);
@@ -37,70 +34,53 @@ void copy_sliced(char *to, const char *from, size_t n)
 	__builtin_memcpy(to, from, n);
 }
 
-void copy(SgeState &ss, const char *from, size_t length, bool release)
+void copy_bytes(char *to, const char *from, size_t n)
+{
+	if (n > copy_slice)
+		copy_in_slices(to, from, n);
+	else
+		__builtin_memcpy(to, from, n);
+}
+
+template <auto copy>
+void copy_to_pieces(SgeState &ss, const char *from, size_t length, bool release)
 {
 	while (length) {
 		const Piece to = ss.piece(length);
 
 		if (!to.size)
 			return;
-		copy_sliced(to.data, from, to.size);
+		copy(to.data, from, to.size);
 		ss.advance(to.size, release);
 		from += to.size;
 		length -= to.size;
 	}
 }
 
+[[gnu::noinline]] void scatter(SgeState &ss, const char *from, size_t body, size_t tail,
+			       bool release)
+{
+	copy_to_pieces<copy_bytes>(ss, from, body, release);
+	copy_to_pieces<copy_bytewise>(ss, from + body, tail, release);
+}
+
 } // namespace
 
-Mr *bind_sge(const Pd &pd, uint32_t key, uint64_t addr, uint64_t length, uint32_t access)
+bool bind_unusual(const Pd &pd, BoundSge &sge, uint32_t access)
 {
-	if (key == 0)
-		return pd.user ? nullptr : pd.all_memory();
+	if (sge.key == 0)
+		return !pd.user;
 
-	Mr *mr = pd.dev.keys.slot(key);
+	Mr *mr = pd.dev.keys.slot(sge.key);
 
-	if (!mr || !mr->pin(key))
-		return nullptr;
-	if (mr->grants(pd, key, addr, length, access))
-		return mr;
+	if (!mr || !mr->pin(sge.key))
+		return false;
+	if (mr->grants(pd, sge.key, sge.addr, sge.length, access)) {
+		sge.mr = mr;
+		return true;
+	}
 	mr->unpin();
-	return nullptr;
-}
-
-Piece SgeState::piece(size_t want) const
-{
-	if (cur == num)
-		return {nullptr, 0};
-
-	const BoundSge &s = sge[cur];
-	const size_t left = std::min<size_t>(s.length - used, want);
-
-	if (!s.mr)
-		return {reinterpret_cast<char *>(s.addr) + used, left};
-	return s.mr->at(s.addr + used, left);
-}
-
-void SgeState::advance(size_t bytes, bool release)
-{
-	used += static_cast<uint32_t>(bytes);
-	if (used < sge[cur].length)
-		return;
-	if (release && sge[cur].mr) {
-		sge[cur].mr->unpin();
-		sge[cur].mr = nullptr;
-	}
-	cur++;
-	used = 0;
-}
-
-void SgeState::release()
-{
-	for (; cur < num; cur++) {
-		if (sge[cur].mr)
-			sge[cur].mr->unpin();
-	}
-	clear();
+	return false;
 }
 
 } // namespace rvt
@@ -111,18 +91,15 @@ extern "C" void rvt_copy_sge(rvt::Qp *, rvt::SgeState *ss, const void *data, uin
 	using namespace rvt;
 
 	const char *from = static_cast<const char *>(data);
-	size_t tail = copy_last ? std::min<size_t>(length, polled_tail) : 0;
+	const size_t tail = copy_last ? std::min<size_t>(length, polled_tail) : 0;
+	const size_t body = length - tail;
 
-	copy(*ss, from, length - tail, release);
-	from += length - tail;
-	while (tail) {
-		const Piece to = ss->piece(tail);
-
-		if (!to.size)
-			return;
-		copy_bytewise(to.data, from, to.size);
-		ss->advance(to.size, release);
-		from += to.size;
-		tail -= to.size;
+	if (char *to = ss->row(length)) {
+		copy_bytes(to, from, body);
+		if (tail)
+			copy_bytewise(to + body, from + body, tail);
+		ss->advance(length, release);
+	} else {
+		scatter(*ss, from, body, tail, release);
 	}
 }

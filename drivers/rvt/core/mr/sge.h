@@ -5,13 +5,16 @@
 #ifndef RVT_MR_SGE_H
 #define RVT_MR_SGE_H
 
+#include <algorithm>
+
 #include "mr/mr.h"
 
 namespace rvt
 {
 
-// A piece as posted, and the region that grants it. Without a region the
-// address is the kernel's own (inline data).
+// A piece as posted; once bound, with the region that grants it. Bytes that
+// lie in one row of memory are found at once, and then need no region: the
+// address is the kernel's own, as it is for inline data.
 struct BoundSge {
 	Mr *mr;
 	uint64_t addr;
@@ -29,22 +32,58 @@ struct SgeState {
 
 	// Begin again with an empty list in the same room.
 	void clear() { num = cur = used = 0, length = 0; }
+	// The entry behind the last one; add() makes it part of the list.
+	BoundSge &spare() const { return sge[num]; }
+	void add() { length += sge[num++].length; }
 	void add(const BoundSge &entry)
 	{
-		sge[num++] = entry;
-		length += entry.length;
+		spare() = entry;
+		add();
 	}
 	// The next piece in one row of memory, at most @want bytes; size 0 at the end.
-	Piece piece(size_t want) const;
-	// Go on by so many bytes; with @release regions that are done are unpinned.
-	void advance(size_t bytes, bool release);
-	// Unpin what is still in use; the list is empty afterwards.
-	void release();
-};
+	Piece piece(size_t want) const
+	{
+		if (cur == num)
+			return {nullptr, 0};
 
-// The region that grants this access to these bytes, pinned; null if none
-// does. Key 0 names all memory, for kernel PDs only. In a read section.
-Mr *bind_sge(const Pd &pd, uint32_t key, uint64_t addr, uint64_t length, uint32_t access);
+		const BoundSge &s = sge[cur];
+		const size_t left = std::min<size_t>(s.length - used, want);
+
+		if (!s.mr)
+			return {reinterpret_cast<char *>(s.addr) + used, left};
+		return s.mr->at(s.addr + used, left);
+	}
+	// Where the next @bytes are, if all are in one row that is known already;
+	// else null.
+	char *row(size_t bytes) const
+	{
+		if (cur == num || sge[cur].mr || sge[cur].length - used < bytes)
+			return nullptr;
+		return reinterpret_cast<char *>(sge[cur].addr) + used;
+	}
+	// Go on by so many bytes; with @release regions that are done are unpinned.
+	void advance(size_t bytes, bool release)
+	{
+		used += static_cast<uint32_t>(bytes);
+		if (used < sge[cur].length)
+			return;
+		if (release && sge[cur].mr) {
+			sge[cur].mr->unpin();
+			sge[cur].mr = nullptr;
+		}
+		cur++;
+		used = 0;
+	}
+	// Unpin what is still in use; the list is empty afterwards.
+	void release()
+	{
+		for (; cur < num; cur++) {
+			if (sge[cur].mr)
+				sge[cur].mr->unpin();
+		}
+		clear();
+	}
+};
 
 } // namespace rvt
 

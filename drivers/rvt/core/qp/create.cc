@@ -18,7 +18,7 @@ rvt_core_qp::rvt_core_qp(const rvt_qp_init &init)
 	: Object(init.pd->dev, init.ctx, Kind::qp), type(static_cast<QpType>(init.type)),
 	  user(init.user), sig_all(init.sq_sig_all), max_inline(init.cap.max_inline_data),
 	  pd(*init.pd), send_cq(*init.send_cq), recv_cq(*init.recv_cq), srq(init.srq),
-	  rq(init.srq ? init.srq->rq.max_sge : init.cap.max_recv_sge), s_timer{{}, this},
+	  rq(init.srq ? init.srq->rq.max_sge : init.cap.max_recv_sge, false), s_timer{{}, this},
 	  s_work{{}, this}
 {
 	rvt_os_timer_init(&s_timer.raw, send_timer_expired);

@@ -5,6 +5,7 @@
 
 #include "cq/cq.h"
 #include "device.h"
+#include "mr/bind.h"
 #include "outbox.h"
 #include "pd.h"
 
@@ -251,9 +252,9 @@ After conclude(Qp &qp, const Verdict &verdict, Outbox &out) RVT_REQUIRES(qp.s_lo
 	return wait_for_receive(qp, verdict.rnr_timer) ? After::wait : After::rnr_exhausted;
 }
 
-Stop run_slice(Qp &qp, Transport transport, Budget &budget, Outbox &out)
+Stop run_slice(Qp &qp, Transport transport, Budget &budget, Outbox &out, int section)
 {
-	ReadSection alive;
+	ReadSection alive(section);
 	Stop why = Stop::idle;
 	{
 		SpinGuard s(qp.s_lock);
@@ -283,8 +284,8 @@ Stop run_slice(Qp &qp, Transport transport, Budget &budget, Outbox &out)
 			}
 
 			rvt_swqe &wqe = qp.swqe(qp.s_last.load(std::memory_order_relaxed));
-			const Path path = {Qpn(qp.attr.dest_qpn), qp.attr.ah, qp.attr.pkey_index,
-					   qp.attr.qkey};
+			const Path path = {Qpn(qp.attr.dest_qpn), fabric.route(qp.attr.ah),
+					   qp.attr.pkey_index, qp.attr.qkey};
 			const bool retry = take_retry(qp);
 
 			qp.s_cur = ring_next(qp.s_last.load(std::memory_order_relaxed), qp.sq.size);
@@ -338,21 +339,22 @@ void note_drained(Qp &qp, Outbox &out)
 	out.event(qp, RVT_EVENT_SQ_DRAINED);
 }
 
-void run_engine(Qp &qp, Transport transport)
+void run_engine(Qp &qp, int section)
 {
+	const Transport transport = is_datagram(qp.type) ? carry_datagram : carry_connected;
 	Budget budget;
-	Stop why;
 
-	do {
+	for (;; section = rvt_os_read_lock()) {
 		Outbox out;
 
-		why = run_slice(qp, transport, budget, out);
-	} while (why == Stop::upcalls);
+		if (run_slice(qp, transport, budget, out, section) != Stop::upcalls)
+			return;
+	}
 }
 
-bool bind_send(Qp &qp, rvt_swqe &wqe)
+bool bind_send(Qp &qp, rvt_swqe &wqe, const WrInfo &info)
 {
-	const uint32_t access = wr_info(wqe.opcode).writes_local ? RVT_ACCESS_LOCAL_WRITE : 0;
+	const uint32_t access = info.writes_local ? RVT_ACCESS_LOCAL_WRITE : 0;
 	const rvt_sge *sge = qp.swqe_sge(wqe);
 	SgeState &to = qp.s_sge;
 
@@ -364,12 +366,12 @@ bool bind_send(Qp &qp, rvt_swqe &wqe)
 	for (uint32_t i = 0; i < wqe.num_sge; i++) {
 		if (!sge[i].length)
 			continue;
-		Mr *mr = bind_sge(qp.pd, sge[i].lkey, sge[i].addr, sge[i].length, access);
-		if (!mr) {
+		to.spare() = {nullptr, sge[i].addr, sge[i].length, sge[i].lkey};
+		if (!bind_sge(qp.pd, to.spare(), access)) {
 			to.release();
 			return false;
 		}
-		to.add({mr, sge[i].addr, sge[i].length, sge[i].lkey});
+		to.add();
 	}
 	return true;
 }
@@ -409,10 +411,22 @@ void send_work(rvt_os_work *work)
 
 } // namespace rvt
 
-extern "C" void rvt_do_send(rvt::Qp *qp)
+using namespace rvt;
+
+extern "C" {
+
+void rvt_do_send(Qp *qp)
 {
-	if (rvt::is_datagram(qp->type))
-		rvt_ud_loopback(qp);
-	else
-		rvt_ruc_loopback(qp);
+	run_engine(*qp, rvt_os_read_lock());
+}
+
+void rvt_ruc_loopback(Qp *qp)
+{
+	rvt_do_send(qp);
+}
+
+void rvt_ud_loopback(Qp *qp)
+{
+	rvt_do_send(qp);
+}
 }

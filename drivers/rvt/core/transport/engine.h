@@ -11,10 +11,10 @@
 namespace rvt
 {
 
-// Where a connected queue pair sends, read under s_lock.
+// How a queue pair sends, read under s_lock; the first two are a connected one's.
 struct Path {
 	Qpn dest;
-	rvt_ah_attr ah;
+	Device *dev; // null: nobody has that address
 	uint16_t pkey_index;
 	uint32_t qkey;
 };
@@ -38,13 +38,17 @@ struct Verdict {
 // Carry one request out. In a read section, the engine busy, no lock held.
 using Transport = Verdict (*)(Qp &qp, rvt_swqe &wqe, const Path &path, Outbox &out);
 
+Verdict carry_connected(Qp &qp, rvt_swqe &wqe, const Path &path, Outbox &out);
+Verdict carry_datagram(Qp &qp, rvt_swqe &wqe, const Path &path, Outbox &out);
+
 // Process the send ring until it is empty, has to wait, or the budget is
 // spent; the rest then goes to the work queue. No lock held, may sleep.
-void run_engine(Qp &qp, Transport transport);
+// @section: from rvt_os_read_lock(), ends here.
+void run_engine(Qp &qp, int section);
 
 // Find the regions of a request's pieces, or its inline bytes. False: a key
 // does not grant it. In a read section, the engine busy.
-[[nodiscard]] bool bind_send(Qp &qp, rvt_swqe &wqe);
+[[nodiscard]] bool bind_send(Qp &qp, rvt_swqe &wqe, const WrInfo &info);
 // Count a message that went from @from to @to, on two devices.
 void count_between(Qp &from, Qp &to, uint32_t packets, uint32_t bytes);
 // Count a message that went from @from to @to because of @req, one of the two.

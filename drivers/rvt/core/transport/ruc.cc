@@ -7,6 +7,7 @@
 
 #include "cq/cq.h"
 #include "device.h"
+#include "mr/bind.h"
 #include "outbox.h"
 #include "transport/engine.h"
 
@@ -15,8 +16,6 @@ namespace rvt
 
 namespace
 {
-
-constexpr uint64_t atomic_size = 8;
 
 // What is wrong with a request, as the responder sees it.
 enum class Fault : uint8_t {
@@ -67,6 +66,12 @@ Verdict lost(const Qp &req)
 // Move bytes from one list to another, piece by piece.
 void transfer(Qp &qp, SgeState &to, SgeState &from, uint32_t length, bool copy_last)
 {
+	// Most messages are short, and each end is in one row.
+	if (const char *data = from.row(length)) {
+		rvt_copy_sge(&qp, &to, data, length, true, copy_last);
+		from.advance(length, true);
+		return;
+	}
 	while (length) {
 		const Piece piece = from.piece(length);
 		const auto size = static_cast<uint32_t>(piece.size);
@@ -85,14 +90,10 @@ class RemoteMemory
 public:
 	RemoteMemory(const Message &m, uint64_t length, uint32_t access)
 	{
-		Mr *mr = m.wqe.rkey ? bind_sge(m.resp.pd, m.wqe.rkey, m.wqe.remote_addr, length,
-					       access)
-				    : nullptr;
-
+		piece_ = {nullptr, m.wqe.remote_addr, static_cast<uint32_t>(length), m.wqe.rkey};
 		state_.sge = &piece_;
-		if (mr)
-			state_.add(
-				{mr, m.wqe.remote_addr, static_cast<uint32_t>(length), m.wqe.rkey});
+		if (m.wqe.rkey && bind_sge(m.resp.pd, piece_, access))
+			state_.add();
 	}
 	~RemoteMemory() { state_.release(); }
 	RemoteMemory(const RemoteMemory &) = delete;
@@ -306,7 +307,7 @@ Verdict deliver(const Message &m, const Path &path)
 	MutexGuard r(m.resp.r_lock);
 
 	// Only now: who has bound a fast region waits for no lock any more.
-	if (!bind_send(m.req, m.wqe))
+	if (!bind_send(m.req, m.wqe, m.info))
 		return Verdict::done(RVT_WC_LOC_PROT_ERR);
 	if (!reaches(m, path))
 		return lost(m.req);
@@ -343,21 +344,22 @@ Verdict deliver(const Message &m, const Path &path)
 // Without a peer, an error of the requester's own still comes first.
 Verdict nobody_there(Qp &req, rvt_swqe &wqe)
 {
-	if (!bind_send(req, wqe))
+	if (!bind_send(req, wqe, wr_info(wqe.opcode)))
 		return Verdict::done(RVT_WC_LOC_PROT_ERR);
 	req.count(RVT_CNT_DROP_NO_QP);
 	return lost(req);
 }
 
-Verdict carry_out(Qp &req, rvt_swqe &wqe, const Path &path, Outbox &out)
+} // namespace
+
+Verdict carry_connected(Qp &req, rvt_swqe &wqe, const Path &path, Outbox &out)
 {
 	const WrInfo &info = wr_info(wqe.opcode);
 
 	if (info.is_local())
 		return do_local(req, wqe);
 
-	Device *dev = fabric.route(path.ah);
-	Qp *resp = dev ? dev->qps.find(path.dest) : nullptr;
+	Qp *resp = path.dev ? path.dev->qps.find(path.dest) : nullptr;
 	const Verdict verdict = resp ? deliver({req, *resp, wqe, info, out}, path)
 				     : nobody_there(req, wqe);
 
@@ -366,11 +368,4 @@ Verdict carry_out(Qp &req, rvt_swqe &wqe, const Path &path, Outbox &out)
 	return verdict;
 }
 
-} // namespace
-
 } // namespace rvt
-
-extern "C" void rvt_ruc_loopback(rvt::Qp *qp)
-{
-	rvt::run_engine(*qp, rvt::carry_out);
-}

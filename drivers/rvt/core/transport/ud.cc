@@ -211,11 +211,13 @@ void deliver_unicast(const Datagram &d)
 		d.req.count(RVT_CNT_DROP_NO_QP);
 }
 
-Verdict carry_out(Qp &req, rvt_swqe &wqe, const Path &path, Outbox &out)
+} // namespace
+
+Verdict carry_datagram(Qp &req, rvt_swqe &wqe, const Path &path, Outbox &out)
 {
 	const Datagram d = {req, wqe, req.swqe_ah(wqe), path, out};
 
-	if (!bind_send(req, wqe))
+	if (!bind_send(req, wqe, wr_info(wqe.opcode)))
 		return Verdict::done(RVT_WC_LOC_PROT_ERR);
 	if (Lid(d.ah.dlid).is_multicast())
 		deliver_multicast(d);
@@ -226,11 +228,4 @@ Verdict carry_out(Qp &req, rvt_swqe &wqe, const Path &path, Outbox &out)
 	return Verdict::done(RVT_WC_SUCCESS);
 }
 
-} // namespace
-
 } // namespace rvt
-
-extern "C" void rvt_ud_loopback(rvt::Qp *qp)
-{
-	rvt::run_engine(*qp, rvt::carry_out);
-}

@@ -12,6 +12,8 @@
 namespace rvt
 {
 
+constexpr uint64_t atomic_size = 8;
+
 // How a request is carried out.
 enum class WrKind : uint8_t { none, send, write, read, atomic, local_inv, reg_mr };
 

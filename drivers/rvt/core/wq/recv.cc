@@ -4,6 +4,7 @@
 // flushing them.
 #include "cq/cq.h"
 #include "device.h"
+#include "mr/bind.h"
 #include "outbox.h"
 #include "pd.h"
 #include "qp/qp.h"
@@ -46,10 +47,7 @@ bool bind_receive(Qp &qp) RVT_REQUIRES(qp.r_lock)
 	SgeState &list = qp.r_sge;
 
 	for (uint32_t i = 0; i < list.num; i++) {
-		BoundSge &s = list.sge[i];
-
-		s.mr = bind_sge(pd, s.key, s.addr, s.length, RVT_ACCESS_LOCAL_WRITE);
-		if (!s.mr) {
+		if (!bind_sge(pd, list.sge[i], RVT_ACCESS_LOCAL_WRITE)) {
 			list.num = i;
 			list.release();
 			return false;

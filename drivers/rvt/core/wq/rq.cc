@@ -59,7 +59,7 @@ Errno rvt_rq::post(uint64_t wr_id, const rvt_sge *sge, uint32_t num_sge)
 
 Take rvt_rq::take(uint64_t &wr_id, SgeState *to, uint64_t need)
 {
-	SpinGuard guard(consumer_);
+	SpinGuardIf guard(shared, consumer_);
 	uint32_t end;
 
 	if (!exists() || !head(end) || end == tail_now())
@@ -100,7 +100,7 @@ bool rvt_rq::take_id(uint64_t &wr_id)
 
 void rvt_rq::empty()
 {
-	SpinGuard guard(consumer_);
+	SpinGuardIf guard(shared, consumer_);
 	uint32_t end;
 
 	if (!exists())

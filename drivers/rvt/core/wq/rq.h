@@ -32,7 +32,9 @@ struct RqMemory {
 };
 
 struct rvt_rq {
-	explicit rvt_rq(uint32_t sge) : max_sge(sge) {}
+	// Only one shared by queue pairs needs a lock for its consumers: the
+	// others hold their queue pair's r_lock.
+	rvt_rq(uint32_t sge, bool is_shared) : max_sge(sge), shared(is_shared) {}
 
 	// @memory from rvt_alloc_rq(); an empty one for a QP with an SRQ.
 	void init(RqMemory &&memory);
@@ -61,6 +63,7 @@ struct rvt_rq {
 	uint32_t tail_now() const { return tail_.load(std::memory_order_relaxed); }
 
 	const uint32_t max_sge;
+	const bool shared;
 
 private:
 	rvt_rwqe *entry(uint32_t index) const RVT_REQUIRES(consumer_);

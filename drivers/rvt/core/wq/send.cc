@@ -3,6 +3,7 @@
 // The producer side of the send ring: check a request, commit it, start the
 // engine. A request is written once, in its slot.
 #include "device.h"
+#include "mr/bind.h"
 #include "pd.h"
 #include "qp/qp.h"
 #include "transport/engine.h"
@@ -12,8 +13,6 @@ using namespace rvt;
 namespace
 {
 
-constexpr uint64_t atomic_size = 8;
-
 // Packets a message takes (InfiniBand 9.7.2): none is empty, but for one.
 constexpr uint32_t packets(uint32_t length, uint8_t mtu_shift)
 {
@@ -22,21 +21,14 @@ constexpr uint32_t packets(uint32_t length, uint8_t mtu_shift)
 
 static_assert(packets(0, 8) == 1 && packets(256, 8) == 1 && packets(257, 8) == 2);
 
-// Every piece that has bytes must be granted by its key.
+// Every piece that has bytes must be granted by its key. In a read section.
 bool keys_ok(const Qp &qp, const WrInfo &info, const rvt_sge *sge, uint32_t num_sge)
 {
 	const uint32_t access = info.writes_local ? RVT_ACCESS_LOCAL_WRITE : 0;
-	ReadSection alive;
 
 	for (uint32_t i = 0; i < num_sge; i++) {
-		const rvt_sge &s = sge[i];
-
-		if (!s.length)
-			continue;
-		Mr *mr = bind_sge(qp.pd, s.lkey, s.addr, s.length, access);
-		if (!mr)
+		if (sge[i].length && !key_grants(qp.pd, sge[i], access))
 			return false;
-		mr->unpin();
 	}
 	return true;
 }
@@ -182,12 +174,14 @@ int rvt_post_one_wr(struct rvt_core_qp *qp, const struct rvt_sge *sge, uint32_t 
 }
 
 // Begin and end are two calls of the shim: the analysis sees each alone.
-int rvt_core_send_begin(struct rvt_core_qp *qp, unsigned long *flags) RVT_NO_TSA
+int rvt_core_send_begin(struct rvt_core_qp *qp, struct rvt_send_scope *scope) RVT_NO_TSA
 {
-	*flags = qp->s_hlock.lock();
+	if (qp->user)
+		scope->section = rvt_os_read_lock();
+	scope->flags = qp->s_hlock.lock();
 	if (state_info(qp->state()).post_send)
 		return 0;
-	qp->s_hlock.unlock(*flags);
+	rvt_core_send_end(qp, scope, 0);
 	return to_int(Errno::inval);
 }
 
@@ -196,14 +190,15 @@ struct rvt_swqe *rvt_core_send_slot(struct rvt_core_qp *qp)
 	return &qp->swqe(qp->s_head.load(std::memory_order_relaxed));
 }
 
-void rvt_core_send_end(struct rvt_core_qp *qp, unsigned long flags, unsigned int posted) RVT_NO_TSA
+void rvt_core_send_end(struct rvt_core_qp *qp, const struct rvt_send_scope *scope,
+		       unsigned int posted) RVT_NO_TSA
 {
-	qp->s_hlock.unlock(flags);
-	if (!posted)
-		return;
-	if (qp->user)
-		rvt_do_send(qp);
-	else
+	qp->s_hlock.unlock(scope->flags);
+	if (qp->user && posted)
+		run_engine(*qp, scope->section);
+	else if (qp->user)
+		rvt_os_read_unlock(scope->section);
+	else if (posted)
 		schedule_send(*qp);
 }
 }

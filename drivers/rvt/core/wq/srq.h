@@ -11,7 +11,8 @@
 
 struct rvt_core_srq : rvt::Object {
 	rvt_core_srq(rvt::Pd &owner, uint32_t max_sge, uint32_t srq_limit, void *context)
-		: Object(owner.dev, context, Kind::srq), pd(owner), rq(max_sge), limit(srq_limit)
+		: Object(owner.dev, context, Kind::srq), pd(owner), rq(max_sge, true),
+		  limit(srq_limit)
 	{
 	}
 
