@@ -600,6 +600,12 @@ struct rvt_swqe {
 	uint32_t num_sge;
 };
 
+/* Where the bytes of an inline request lie in its slot; the QP's most fit. */
+static inline uint8_t *rvt_swqe_inline(struct rvt_swqe *slot)
+{
+	return (uint8_t *)(slot + 1);
+}
+
 /**
  * struct rvt_send_scope - what rvt_core_send_begin() took
  * @flags: of the producer lock
@@ -627,7 +633,8 @@ struct rvt_swqe *rvt_core_send_slot(struct rvt_core_qp *qp);
  * @qp: the queue pair
  * @sge: its pieces; not looked at if @num_sge is 0
  * @num_sge: how many
- * @inline_data: RVT_SEND_INLINE: the bytes of all pieces in a row, else NULL
+ * @inline_data: RVT_SEND_INLINE: the bytes of all pieces in a row, which may
+ *               be in their place in the slot already; else NULL
  *
  * A user's keys are checked here; a kernel consumer's when the request is
  * executed, because a REG_MR posted before it may be what makes them valid.

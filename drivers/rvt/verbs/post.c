@@ -184,30 +184,37 @@ static int inline_check(const struct rvt_ib_qp *qp, const struct ib_send_wr *wr)
 	return length <= rvt_core_qp_max_inline(qp->core) ? 0 : -EINVAL;
 }
 
+/* The data has to be brought into memory, with the producer lock free. */
+static noinline int post_inline_faulting(struct posting *p, const struct ib_send_wr *wr)
+{
+	u8 data[RVT_MAX_INLINE];
+	int ret;
+
+	posting_end(p);
+	ret = gather(data, wr, GATHER_USER);
+	if (!ret)
+		ret = posting_begin(p);
+	return ret ? ret : post_one(p, wr, data);
+}
+
 /*
  * The poster's buffer is its own again when the call returns, so the data
  * goes into the ring now. Reading a process's memory may fault, which must
  * not happen under the producer lock: first try without, and only if that
  * fails let go of the lock, which ends the part of the list before.
  */
-static noinline int post_inline(struct posting *p, const struct ib_send_wr *wr)
+static int post_inline(struct posting *p, const struct ib_send_wr *wr)
 {
 	bool user = p->qp->ibqp.uobject;
-	u8 data[RVT_MAX_INLINE];
+	u8 *data;
 	int ret;
 
 	ret = inline_check(p->qp, wr);
 	if (ret)
 		return ret;
-	ret = gather(data, wr, user ? GATHER_USER_NOFAULT : GATHER_KERNEL);
-	if (ret) {
-		posting_end(p);
-		ret = gather(data, wr, GATHER_USER);
-		if (!ret)
-			ret = posting_begin(p);
-		if (ret)
-			return ret;
-	}
+	data = rvt_swqe_inline(rvt_core_send_slot(p->qp->core));
+	if (gather(data, wr, user ? GATHER_USER_NOFAULT : GATHER_KERNEL))
+		return post_inline_faulting(p, wr);
 	return post_one(p, wr, data);
 }
 

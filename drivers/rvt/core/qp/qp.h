@@ -87,9 +87,8 @@ struct rvt_core_qp : rvt::Object {
 	{
 		return *reinterpret_cast<rvt_swqe *>(sq.memory + index * sq.stride);
 	}
-	// The pieces of a request, or its inline bytes: they follow it in the slot.
+	// The pieces of a request follow it in the slot.
 	rvt_sge *swqe_sge(rvt_swqe &wqe) const { return reinterpret_cast<rvt_sge *>(&wqe + 1); }
-	char *swqe_inline(rvt_swqe &wqe) const { return reinterpret_cast<char *>(&wqe + 1); }
 	rvt_ah_attr &swqe_ah(const rvt_swqe &wqe) const
 	{
 		return ud_ah[(reinterpret_cast<const uint8_t *>(&wqe) - sq.memory) / sq.stride];

@@ -360,7 +360,7 @@ bool bind_send(Qp &qp, rvt_swqe &wqe, const WrInfo &info)
 
 	to.clear();
 	if (wqe.flags & RVT_SEND_INLINE) {
-		to.add({nullptr, reinterpret_cast<uint64_t>(qp.swqe_inline(wqe)), wqe.length, 0});
+		to.add({nullptr, reinterpret_cast<uint64_t>(rvt_swqe_inline(&wqe)), wqe.length, 0});
 		return true;
 	}
 	for (uint32_t i = 0; i < wqe.num_sge; i++) {

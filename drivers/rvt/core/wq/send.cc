@@ -120,7 +120,8 @@ Errno post_one(Qp &qp, const rvt_sge *sge, uint32_t num_sge, const void *inline_
 	if (wqe.flags & RVT_SEND_INLINE) {
 		if (!info.may_be_inline || length > qp.max_inline || (length && !inline_data))
 			return Errno::inval;
-		__builtin_memcpy(qp.swqe_inline(wqe), inline_data, length);
+		if (inline_data != rvt_swqe_inline(&wqe))
+			__builtin_memcpy(rvt_swqe_inline(&wqe), inline_data, length);
 		wqe.num_sge = 0;
 	} else {
 		if (qp.user && !keys_ok(qp, info, sge, num_sge))
