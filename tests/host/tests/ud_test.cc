@@ -408,6 +408,32 @@ TEST(Management, GsiTalksToUdAndSmiOnlyToSmi)
 	expect_none(*smi2.rcq);
 }
 
+// Whoever may write to a umad device chooses it.
+TEST(Management, ThePKeyIndexOfAMessageIsWithinTheTable)
+{
+	World w(false);
+	Qp &gsi = w.add_qp(RVT_QPT_GSI), &ud = w.add_ud(0x80010000);
+	Mr &mr = w.add_mr(64), &to = w.add_mr(1024);
+
+	gsi.attr.qkey = 0x80010000;
+	ASSERT_EQ(gsi.to_init(), 0);
+	ASSERT_EQ(gsi.to_rtr(), 0);
+	ASSERT_EQ(gsi.to_rts(), 0);
+	for (unsigned int index : {RVT_MAX_PKEYS + 0u, 0xffffu}) {
+		Wr wr = w.ud_to(gsi, ud, 9, {mr.sge()});
+
+		wr.pkey_index = static_cast<uint16_t>(index);
+		EXPECT_EQ(gsi.post(wr), einval) << index;
+		/* Elsewhere the field means nothing. */
+		wr = w.ud_to(ud, ud, 10, {mr.sge()});
+		wr.pkey_index = static_cast<uint16_t>(index);
+		ASSERT_EQ(ud.recv(1, {to.sge()}), 0);
+		EXPECT_EQ(ud.post(wr), 0) << index;
+		expect_wc(*ud.rcq, {.id = 1});
+		expect_wc(*ud.scq, {.id = 10});
+	}
+}
+
 /* --- multicast ------------------------------------------------------------------------------ */
 
 class Multicast : public testing::TestWithParam<bool>

@@ -42,6 +42,12 @@ constexpr bool is_datagram(QpType t)
 	return t != QpType::rc && t != QpType::uc;
 }
 
+// Queue pairs 0 and 1, which are the kernel's.
+constexpr bool is_management(QpType t)
+{
+	return t == QpType::smi || t == QpType::gsi;
+}
+
 enum class QpState : uint8_t {
 	reset = RVT_QPS_RESET,
 	init = RVT_QPS_INIT,

@@ -59,8 +59,7 @@ extern "C" {
 void rvt_init_qp(Qp *qp)
 {
 	const rvt_qp_cap cap = qp->attr.cap;
-	const uint8_t port = qp->type == QpType::smi || qp->type == QpType::gsi ? qp->attr.port_num
-										: 0;
+	const uint8_t port = is_management(qp->type) ? qp->attr.port_num : 0;
 
 	qp->attr = {};
 	qp->attr.cap = cap;
@@ -211,7 +210,7 @@ bool recv_has_lkey(Qp &qp, uint32_t lkey) RVT_REQUIRES(qp.r_lock)
 
 void rvt_qp_mr_clean(Qp *qp, uint32_t lkey, Outbox &out)
 {
-	if (qp->type == QpType::smi || qp->type == QpType::gsi)
+	if (is_management(qp->type))
 		return;
 
 	MutexGuard r(qp->r_lock);

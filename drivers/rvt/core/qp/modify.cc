@@ -55,7 +55,7 @@ bool address_ok(Device &dev, const rvt_ah_attr &ah)
 bool attributes_ok(const Qp &qp, const rvt_qp_attr &attr, uint32_t mask, QpState next)
 	RVT_REQUIRES(qp.s_lock)
 {
-	const bool management = qp.type == QpType::smi || qp.type == QpType::gsi;
+	const bool management = is_management(qp.type);
 	Check check{mask};
 
 	check(RVT_QP_AV, address_ok(qp.dev, attr.ah));

@@ -71,7 +71,7 @@ Errno QpnMap::alloc(QpType type, Qpn &qpn)
 {
 	MutexGuard guard(lock_);
 
-	if (type == QpType::smi || type == QpType::gsi) {
+	if (is_management(type)) {
 		const uint32_t number = type == QpType::gsi ? 1 : 0;
 
 		if (special_ & 1u << number)
@@ -130,7 +130,7 @@ void free_qpn_table(QpnMap *table)
 
 Errno alloc_qpn(Device *, QpnMap *table, QpType type, uint8_t port, Qpn *qpn)
 {
-	if ((type == QpType::smi || type == QpType::gsi) && port != 1)
+	if (is_management(type) && port != 1)
 		return Errno::inval;
 	return table->alloc(type, *qpn);
 }

@@ -28,7 +28,7 @@ struct Datagram {
 	Outbox &out;
 
 	bool has_imm() const { return wr_info(wqe.opcode).imm; }
-	bool managed() const { return req.type == QpType::smi || req.type == QpType::gsi; }
+	bool managed() const { return is_management(req.type); }
 	uint16_t pkey_index() const { return managed() ? wqe.ud.pkey_index : path.pkey_index; }
 	// A Q_Key with the high bit stands for the sender's own (10.2.5).
 	uint32_t qkey() const
@@ -114,7 +114,7 @@ rvt_wc describe(const Datagram &d, const Qp &to) RVT_REQUIRES(to.r_lock)
 		wc.wc_flags |= RVT_WC_GRH;
 	wc.qp_num = to.qpn.value();
 	wc.src_qp = d.req.qpn.value();
-	if (to.type == QpType::gsi || to.type == QpType::smi)
+	if (is_management(to.type))
 		wc.pkey_index = d.pkey_index();
 	wc.slid = d.req.dev.lid.value();
 	wc.sl = d.ah.sl;

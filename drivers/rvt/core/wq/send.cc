@@ -49,6 +49,9 @@ bool take_address(Qp &qp, rvt_swqe &wqe)
 
 	if (!ah || wqe.ud.ah_pd != &qp.pd || wqe.ud.remote_qpn >= Qpn::limit)
 		return false;
+	// Others send with the P_Key of their queue pair.
+	if (is_management(qp.type) && wqe.ud.pkey_index >= RVT_MAX_PKEYS)
+		return false;
 	qp.swqe_ah(wqe) = *ah;
 	wqe.ud.ah = nullptr;
 	if (Lid(ah->dlid).is_multicast())
