@@ -555,6 +555,10 @@ static void not_answered(struct kunit *test)
 			(int)(IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_CONSUMED));
 	KUNIT_EXPECT_EQ(test, process(rig, m, 255),
 			(int)(IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_CONSUMED));
+	/* Whosever it is. */
+	mad_head(&m->in, 0x77, GET, IB_PMA_CLASS_PORT_INFO, 0);
+	KUNIT_EXPECT_EQ(test, process(rig, m, 24),
+			(int)(IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_CONSUMED));
 }
 
 /* --- through queue pairs 0 and 1 -------------------------------------------------------- */
@@ -715,8 +719,9 @@ static void too_short(struct kunit *test)
 	rig_ah_attr(rig, &attr);
 	ah = rdma_create_ah(rig->pd, &attr, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ah));
-	mad_head(mad, PERF, GET, IB_PMA_CLASS_PORT_INFO, 0);
 	for (id = 0; id < 3; id++) {
+		/* Nobody has class 0x77, to which ib_core would answer. */
+		mad_head(mad, id == 1 ? 0x77 : PERF, GET, IB_PMA_CLASS_PORT_INFO, 0);
 		/* The number of the one that is answered. */
 		mad->mad_hdr.tid = cpu_to_be64(id);
 		rig_wr(qp, &wr, IB_WR_SEND, id, mad, id == 2 ? sizeof(*mad) : 24 + id);

@@ -446,11 +446,14 @@ int rvt_process_mad(struct ib_device *ibdev, int flags, u32 port, const struct i
 	bool directed = in->mad_hdr.mgmt_class == IB_MGMT_CLASS_SUBN_DIRECTED_ROUTE;
 	u16 status;
 
-	if (!directed && in->mad_hdr.mgmt_class != SUBN && in->mad_hdr.mgmt_class != PERF)
-		return IB_MAD_RESULT_SUCCESS;
-	/* A datagram of another length is none. */
+	/*
+	 * A datagram of another length is none. ib_core would take what the buffer
+	 * held before for its rest, and might send that back.
+	 */
 	if (wc && wc->byte_len != sizeof(struct ib_grh) + sizeof(*in))
 		return IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_CONSUMED;
+	if (!directed && in->mad_hdr.mgmt_class != SUBN && in->mad_hdr.mgmt_class != PERF)
+		return IB_MAD_RESULT_SUCCESS;
 	if (is_for_manager(dev, &in->mad_hdr))
 		return IB_MAD_RESULT_SUCCESS;
 
