@@ -120,7 +120,7 @@ rvt_cq_stat rvt_core_cq::stat()
 	SpinGuard guard(lock_);
 
 	return {{cqe() + 1, head_, tail()},
-		notify_ != Notify::none,
+		notify_ == Notify::next || notify_ == Notify::solicited,
 		notify_ == Notify::solicited,
 		overrun_};
 }
