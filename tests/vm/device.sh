@@ -81,6 +81,13 @@ describe()
 	[[ $(<"$sys/node_type") == '1: CA' ]] || wrong "sysfs: not a channel adapter"
 }
 
+names()
+{
+	run ibv_devinfo -l | tee names
+	grep -E "^[[:space:]]+$device\$" names || wrong "$device is not among the names"
+	grep '^1 HCA' names || wrong "not one device"
+}
+
 watch_starts_and_stops()
 {
 	local pid before status=0
@@ -151,6 +158,7 @@ t insmod load_device
 device=${device:-${RVT_KIND}0}
 t ibv_devices list
 t ibv_devinfo describe
+t ibv_devinfo-names names
 t ibv_asyncwatch watch_starts_and_stops
 t rmmod-in-use rmmod_in_use
 t rmmod-insmod reload

@@ -78,6 +78,18 @@ peer_fails()
 		wrong "the peer of a killed process ended with $status"
 }
 
+# A connected peer is gone: the requests to it run out of retries, and the
+# device counts that.
+retries_counted()
+{
+	local before
+
+	before=$(counter errors_retry)
+	peer_fails "$@"
+	[[ $RVT_KIND != rvt || $(counter errors_retry) -gt $before ]] ||
+		wrong "errors_retry is still $before"
+}
+
 # A ping-pong peer whose turn it is not has nothing outstanding, on any device:
 # it may wait. What must hold is that nothing is left once both are gone.
 pingpong_killed()
@@ -120,6 +132,11 @@ t client-of-send_bw peer_fails client ib_send_bw -b "${endless[@]}"
 t client-of-write_bw peer_fails client ib_write_bw -b "${endless[@]}"
 t server-of-write_bw peer_fails server ib_write_bw "${endless[@]}"
 t server-of-read_bw peer_fails server ib_read_bw "${endless[@]}"
+infinite=(-d "$device" -F -s 65536 -D 1 --run_infinitely "${perftest_gid[@]}")
+for operation in send write read; do
+	t "server-of-infinite-${operation}_bw" retries_counted server ib_${operation}_bw "${infinite[@]}"
+	t "client-of-infinite-${operation}_bw" pingpong_killed ib_${operation}_bw "${infinite[@]}"
+done
 for type in rc uc ud srq; do
 	for wait in '' -e; do
 		# shellcheck disable=SC2086

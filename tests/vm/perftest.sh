@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 #
 # The programs of perftest: latency and bandwidth of every operation over all
-# message sizes, on every type of connection that the operation has.
+# message sizes, on every type of connection that the operation has; then what
+# their options make of them.
 
 # shellcheck source=tests/vm/lib.sh
 . /rvt/lib.sh
@@ -80,5 +81,113 @@ for operation in send read atomic; do
 		"$([[ $operation == atomic ]] && echo 8 || echo 64)" \
 		-e -n 100 "$([[ $operation == atomic ]] && echo -F || echo -s64)"
 done
+
+# options PROGRAM TYPE SIZE OPTION...: one size with these options. Of atomics
+# the size is 8, and they do not take it as an option.
+options()
+{
+	local program=$1 type=$2 size=$3
+
+	shift 3
+	if [[ $program == *atomic* ]]; then
+		set -- -c "$type" "$@"
+	else
+		set -- -c "$type" -s "$size" "$@"
+	fi
+	t "$(tr -d ' /' <<<"${program#ib_}-$type-$*")" perftest "$program" "$size" "$@"
+}
+
+largest_datagram=${datagram##* }
+
+# Many queue pairs, in both directions, polled and by events.
+for type in RC UC UD; do
+	size=4096
+	[[ $type != UD ]] || size=$largest_datagram
+	options ib_send_bw $type "$size" -n 100 -q 8
+	options ib_send_bw $type "$size" -n 100 -q 8 -b -e
+	options ib_send_bw $type "$size" -n 100 -q 64 -b
+	options ib_send_bw $type "$size" -n 100 -q 64 -e
+	if [[ $type != UD ]]; then
+		options ib_write_bw $type 4096 -n 100 -q 8
+		options ib_write_bw $type 4096 -n 100 -q 64 -b
+	fi
+done
+for program in ib_read_bw ib_atomic_bw; do
+	size=4096
+	[[ $program == ib_read_bw ]] || size=8
+	options $program RC $size -n 100 -q 8
+	options $program RC $size -n 100 -q 8 -b -e
+	options $program RC $size -n 100 -q 64 -b
+	options $program RC $size -n 100 -q 64 -e
+done
+
+# Shared receive queues. Datagrams that find no receive are lost, so there are
+# as many of these as there are messages.
+for type in RC UC UD; do
+	options ib_send_bw $type 1024 -n 50 -q 8 --use-srq
+	options ib_send_bw $type 1024 -n 50 -q 8 --use-srq -e
+done
+
+# Inline data; a completion for every 50th request; lists of requests.
+for type in RC UC UD; do
+	for kind in lat bw; do
+		options ib_send_$kind $type 256 -n 100 -I 256
+		[[ $type == UD ]] || options ib_write_$kind $type 256 -n 100 -I 256
+	done
+	options ib_send_bw $type 64 -n 1000 -Q 50
+	options ib_send_bw $type 64 -n 1024 -l 16 --recv_post_list=16
+	[[ $type == UD ]] || options ib_write_bw $type 64 -n 1000 -Q 50
+done
+options ib_read_bw RC 64 -n 1000 -Q 50
+options ib_atomic_bw RC 8 -n 1000 -Q 50
+
+for mtu in 256 512 1024 2048 4096; do
+	[[ $mtu -le $largest_datagram ]] || continue
+	options ib_send_bw RC 65536 -n 20 -m $mtu
+	options ib_send_bw UD $mtu -n 20 -m $mtu
+	options ib_read_bw RC 65536 -n 20 -m $mtu
+done
+
+# Memory of other kinds; a region for each queue pair.
+map_file()
+{
+	truncate -s 16M /tmp/mapped
+	perftest ib_write_bw 65536 -s 65536 -n 100 --mmap=/tmp/mapped
+}
+
+huge_pages()
+{
+	echo 32 >/proc/sys/vm/nr_hugepages
+	perftest ib_read_bw 65536 -s 65536 -n 100 --use_hugepages
+	echo 0 >/proc/sys/vm/nr_hugepages
+}
+
+t mapped-file map_file
+t huge-pages huge_pages
+options ib_send_bw RC 65536 -n 100 -q 8 --mr_per_qp
+
+# What the device does not have: both sides must say so and leave nothing behind.
+refused()
+{
+	local before
+
+	before=$(objects)
+	if pair ib_send_bw -d "$device" -F -n 100 "$@" -- \
+		ib_send_bw -d "$device" -F -n 100 "$@" localhost; then
+		wrong "it went through"
+	fi
+	grep -i -E 'unable|could|fail|error' server || wrong "the server does not say why"
+	await 10 objects_are "$before" || wrong "left behind: $(objects), before: $before"
+}
+
+if [[ $RVT_KIND == rvt ]]; then
+	t refused-XRC refused -c XRC
+	t refused-DC refused -c DC
+	t refused-on-demand-paging refused --odp
+	t refused-inline-too-long refused -I 900 -s 900
+	for type in RC UC UD; do
+		options ib_send_bw $type 1024 -n 100 -x 0
+	done
+fi
 
 t rmmod unload_device

@@ -59,4 +59,15 @@ for type in rc uc ud srq; do
 	done
 done
 
+# XRC is not offered.
+xsrq_refused()
+{
+	local before
+
+	before=$(objects)
+	! run ibv_xsrq_pingpong -d "$device" || wrong "ibv_xsrq_pingpong goes on"
+	objects_are "$before" || wrong "left behind: $(objects), before: $before"
+}
+
+t xsrq_refused xsrq_refused
 t rmmod unload_device
