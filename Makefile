@@ -4,7 +4,7 @@
 # script in scripts/, which can be called by itself and says what it takes.
 
 .DEFAULT_GOAL := module
-.PHONY: module load unload demo check style format host kunit man vm diags abi pyverbs perftest ibverbs-utils qperf ucx vm-newest bench bench-um bench-host bench-check shell clean distclean help
+.PHONY: module load unload demo check style format host kunit man vm diags abi pyverbs perftest ibverbs-utils qperf ucx libfabric mpi vm-newest bench bench-um bench-host bench-check shell clean distclean help
 
 module: ## build build/rvt.ko for the running kernel, or for KDIR=<build folder>
 	@set -e; folder=$$(scripts/build-module "$(or $(KDIR),running)"); \
@@ -41,7 +41,7 @@ man: ## make section 9 manual pages into build/man
 	@scripts/functions man
 
 vm: ## run stock RDMA programs in a virtual machine, Debian 12
-	@scripts/vm bookworm device pingpong perftest kill
+	@scripts/vm bookworm device pingpong perftest kill devices
 
 diags: ## run management programs, tables and namespaces in a virtual machine
 	@scripts/vm --modargs devices=2 bookworm diags tables netns
@@ -63,6 +63,12 @@ qperf: ## run qperf in a virtual machine
 
 ucx: ## run ucx_perftest in a virtual machine
 	@scripts/hpc ucx
+
+libfabric: ## run libfabric's fi_pingpong in a virtual machine
+	@scripts/hpc libfabric
+
+mpi: ## run Open MPI with two ranks in a virtual machine
+	@scripts/hpc mpi
 
 vm-newest: ## run stock RDMA programs, fewer, on Debian's newest kernel
 	@scripts/vm sid device pingpong
