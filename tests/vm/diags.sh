@@ -293,16 +293,11 @@ ibping_once()
 # port open, which has to be told.
 managers()
 {
-	local module
-
-	for module in ib_cm rdma_cm rdma_ucm; do
-		modprobe "$module" 2>/dev/null || echo "$module is not there"
-	done
-	if [[ -e $sys/rvt0/ports/1/cm_rx_msgs ]]; then
-		ask ibstat rvt0
-		# IsCommunicationManagementSupported
-		(($(value 'Capability mask') & 0x10000)) || wrong "the port does not tell of ib_cm"
-	fi
+	[[ -e /sys/module/ib_cm ]] || run modprobe ib_cm || wrong "ib_cm does not load"
+	[[ -e $sys/rvt0/ports/1/cm_rx_msgs ]] || wrong "ib_cm does not attach"
+	ask ibstat rvt0
+	# IsCommunicationManagementSupported
+	(($(value 'Capability mask') & 0x10000)) || wrong "the port does not tell of ib_cm"
 	ask smpquery -C rvt0 nodeinfo 2
 }
 

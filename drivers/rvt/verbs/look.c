@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * look.c - for people who look: the details of "rdma -d resource show", and the
+ * look.c - for people who look: the details of "rdma -dd resource show", and the
  * file queue_pairs of each device in debugfs.
  */
 #include <linux/debugfs.h>

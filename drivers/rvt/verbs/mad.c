@@ -228,8 +228,12 @@ static void port_counters_read(struct rvt_ib_dev *dev, u64 value[RVT_PORT_COUNTE
 
 	port_totals(dev, value);
 	spin_lock_irqsave(&dev->port_lock, flags);
-	for (i = 0; i < RVT_PORT_COUNTERS; i++)
-		value[i] -= dev->port_counter_base[i];
+	for (i = 0; i < RVT_PORT_COUNTERS; i++) {
+		const s64 since = value[i] - dev->port_counter_base[i];
+
+		/* A queue pair that goes meanwhile may be missed once. */
+		value[i] = max_t(s64, since, 0);
+	}
 	spin_unlock_irqrestore(&dev->port_lock, flags);
 }
 
