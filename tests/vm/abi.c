@@ -9,6 +9,7 @@
  * suite's libibverbs and runs it in that suite's virtual machine, by abi.sh.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
@@ -17,6 +18,7 @@
 #include <rdma/ib_user_verbs.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -169,6 +171,9 @@ static void to_init(struct ibv_qp *qp)
 			 IBV_QP_ACCESS_FLAGS), 0);
 }
 
+/* How often a queue pair tries again. */
+static uint8_t retry_cnt = 7, rnr_retry = 7;
+
 static void to_rts(struct ibv_qp *qp, uint32_t peer)
 {
 	struct ibv_port_attr port;
@@ -189,8 +194,8 @@ static void to_rts(struct ibv_qp *qp, uint32_t peer)
 	attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTS,
 		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
+		.retry_cnt = retry_cnt,
+		.rnr_retry = rnr_retry,
 		.max_rd_atomic = 4,
 	};
 	is(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
@@ -1245,6 +1250,486 @@ static void huge_pages(void)
 	read_all_over(at, bytes, 13 * PAGE);
 }
 
+/* Memory that may not be written can be read, by peers too. */
+static void read_only_region(void)
+{
+	unsigned char *at = anonymous(3 * PAGE);
+	struct ends e = make_ends(&usual, NULL);
+	struct ibv_mr *m;
+
+	fill_pages(at, 3 * PAGE, 0, 1);
+	is(mprotect(at, 3 * PAGE, PROT_READ), 0);
+	m = ibv_reg_mr(pd, at, 3 * PAGE, IBV_ACCESS_REMOTE_READ);
+	yes(m);
+	for (int i = 0; i < 3; i++) {
+		is(post_rdma(e.a, IBV_WR_RDMA_READ, buf, 8, (uintptr_t)at + i * PAGE, m->rkey), 0);
+		completes(e.scq, 0, IBV_WC_SUCCESS);
+		is(*(uint64_t *)buf, i * PAGE);
+	}
+	is(post_rdma(e.a, IBV_WR_RDMA_WRITE, buf, 8, (uintptr_t)at, m->rkey), 0);
+	completes(e.scq, 0, IBV_WC_REM_ACCESS_ERR);
+	is(*(uint64_t *)at, 0);
+	is(ibv_dereg_mr(m), 0);
+	end_ends(&e);
+}
+
+/* The same pages twice, at two addresses and from two regions. */
+static void shared_pages(void)
+{
+	int fd = memfd_create("shared", 0);
+	struct ends e = make_ends(&usual, NULL);
+	unsigned char *at[2];
+	struct ibv_mr *m[2];
+
+	is(ftruncate(fd, 4 * PAGE), 0);
+	for (int i = 0; i < 2; i++) {
+		at[i] = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		yes(at[i] != MAP_FAILED);
+		m[i] = ibv_reg_mr(pd, at[i], 4 * PAGE, ALL_ACCESS);
+		yes(m[i]);
+	}
+	memset(buf, 0x5a, 3 * PAGE);
+	is(post_rdma(e.a, IBV_WR_RDMA_WRITE, buf, 3 * PAGE, (uintptr_t)at[0] + 100, m[0]->rkey), 0);
+	completes(e.scq, 0, IBV_WC_SUCCESS);
+	is(memcmp(at[1] + 100, buf, 3 * PAGE), 0);
+	is(ibv_dereg_mr(m[0]), 0);
+	is(post_rdma(e.a, IBV_WR_RDMA_READ, buf + 4 * PAGE, 3 * PAGE, (uintptr_t)at[1] + 100,
+		     m[1]->rkey), 0);
+	completes(e.scq, 0, IBV_WC_SUCCESS);
+	is(memcmp(buf + 4 * PAGE, buf, 3 * PAGE), 0);
+	is(ibv_dereg_mr(m[1]), 0);
+	end_ends(&e);
+}
+
+/*
+ * A region of 8 GiB, of few pages mapped over and over. That the kernel's
+ * watchdogs do not bark is seen in its log.
+ */
+static void many_gib(void)
+{
+	const size_t chunk = 32UL << 20, bytes = 8UL << 30;
+	int fd = memfd_create("chunk", 0);
+	unsigned char *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ends e = make_ends(&usual, NULL);
+	struct ibv_mr *m;
+
+	yes(at != MAP_FAILED);
+	is(ftruncate(fd, chunk), 0);
+	for (size_t i = 0; i < bytes; i += chunk)
+		yes(mmap(at + i, chunk, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
+		    at + i);
+	fill_pages(at, chunk, 0, 1);
+	for (int i = 0; i < 2; i++) {
+		m = ibv_reg_mr(pd, at, bytes, ALL_ACCESS);
+		yes(m);
+		for (size_t where = 5 * PAGE; where < bytes; where += (1UL << 30) + 7 * PAGE) {
+			is(post_rdma(e.a, IBV_WR_RDMA_READ, buf, 8, (uintptr_t)at + where,
+				     m->rkey), 0);
+			completes(e.scq, 0, IBV_WC_SUCCESS);
+			is(*(uint64_t *)buf, where % chunk);
+		}
+		is(ibv_dereg_mr(m), 0);
+	}
+	end_ends(&e);
+}
+
+/* --- rereg_mr, which the stock provider does not send ---------------------------- */
+
+static int bare_rereg_mr(struct ibv_mr *m, int flags, void *start, size_t length,
+			 struct ibv_pd *to, int access)
+{
+	struct ib_uverbs_rereg_mr_resp answer = { 0 };
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_rereg_mr cmd;
+	} request = {
+		.hdr = {
+			.command = IB_USER_VERBS_CMD_REREG_MR,
+			.in_words = sizeof(request) / 4,
+			.out_words = sizeof(answer) / 4,
+		},
+		.cmd = {
+			.response = (uintptr_t)&answer,
+			.mr_handle = m->handle,
+			.flags = flags,
+			.start = (uintptr_t)start,
+			.length = length,
+			.hca_va = (uintptr_t)start,
+			.pd_handle = to->handle,
+			.access_flags = access,
+		},
+	};
+
+	if (write(ctx->cmd_fd, &request, sizeof(request)) != sizeof(request))
+		return errno;
+	m->lkey = answer.lkey;
+	m->rkey = answer.rkey;
+	return 0;
+}
+
+/* One access from queue pairs that are made in a protection domain for it. */
+static void rdma_in(struct ibv_pd *in, enum ibv_wr_opcode opcode, void *at, const struct ibv_mr *m,
+		    enum ibv_wc_status status)
+{
+	struct ibv_pd *usual_pd = pd;
+	struct ibv_mr *usual_mr = mr;
+	struct ends e;
+
+	pd = in;
+	mr = ibv_reg_mr(pd, buf, BUF_BYTES, ALL_ACCESS);
+	yes(mr);
+	e = make_ends(&usual, NULL);
+	is(post_rdma(e.a, opcode, buf, 8, (uintptr_t)at, m->rkey), 0);
+	completes(e.scq, 0, status);
+	end_ends(&e);
+	is(ibv_dereg_mr(mr), 0);
+	mr = usual_mr;
+	pd = usual_pd;
+}
+
+static void rereg_mr(void)
+{
+	const size_t small = 2 * PAGE, large = 5 * PAGE;
+	const int readable = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
+	unsigned char *first = anonymous(large), *second = anonymous(large);
+	struct ibv_pd *other = ibv_alloc_pd(ctx);
+
+	yes(other);
+	for (int flags = 1; flags < 8; flags++) {
+		bool moves = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
+		bool writable = flags & IBV_REREG_MR_CHANGE_ACCESS;
+		struct ibv_pd *in = flags & IBV_REREG_MR_CHANGE_PD ? other : pd;
+		struct ibv_mr *m = ibv_reg_mr(pd, first, small, readable);
+		unsigned char *at = moves ? second : first;
+		uint64_t *word = (uint64_t *)(at + small - 8);
+
+		yes(m);
+		*(uint64_t *)(first + small - 8) = 111;
+		*(uint64_t *)(second + small - 8) = 222;
+		is(bare_rereg_mr(m, flags, second, large, other, ALL_ACCESS), 0);
+		rdma_in(in, IBV_WR_RDMA_READ, word, m, IBV_WC_SUCCESS);
+		is(*(uint64_t *)buf, moves ? 222 : 111);
+		rdma_in(in == pd ? other : pd, IBV_WR_RDMA_READ, word, m, IBV_WC_REM_ACCESS_ERR);
+		/* The new end, and the old place. */
+		rdma_in(in, IBV_WR_RDMA_READ, at + large - 8, m,
+			moves ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
+		rdma_in(in, IBV_WR_RDMA_READ, moves ? first : second, m, IBV_WC_REM_ACCESS_ERR);
+		*(uint64_t *)buf = 333;
+		rdma_in(in, IBV_WR_RDMA_WRITE, word, m,
+			writable ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
+		is(*word, writable ? 333 : moves ? 222 : 111);
+		is(ibv_dereg_mr(m), 0);
+	}
+	is(ibv_dealloc_pd(other), 0);
+}
+
+/* What is refused leaves the region as it was. */
+static void rereg_mr_refused(void)
+{
+	unsigned char *at = anonymous(2 * PAGE);
+	void *nothing = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *m = ibv_reg_mr(pd, at, PAGE, IBV_ACCESS_REMOTE_READ);
+
+	yes(m && nothing != MAP_FAILED);
+	*(uint64_t *)at = 77;
+	is(bare_rereg_mr(m, 0, at, PAGE, pd, 0), EINVAL);
+	is(bare_rereg_mr(m, 8, at, PAGE, pd, 0), EOPNOTSUPP);
+	is(bare_rereg_mr(m, IBV_REREG_MR_CHANGE_TRANSLATION, at, 0, pd, 0), EINVAL);
+	is(bare_rereg_mr(m, IBV_REREG_MR_CHANGE_TRANSLATION, nothing, PAGE, pd, 0), EFAULT);
+	is(bare_rereg_mr(m, IBV_REREG_MR_CHANGE_ACCESS, at, PAGE, pd, IBV_ACCESS_REMOTE_WRITE),
+	   EINVAL);
+	rdma_in(pd, IBV_WR_RDMA_READ, at, m, IBV_WC_SUCCESS);
+	is(*(uint64_t *)buf, 77);
+	is(ibv_dereg_mr(m), 0);
+}
+
+/* --- completion vectors ------------------------------------------------------------ */
+
+static void completion_vectors(void)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(ctx);
+
+	yes(channel);
+	is(ctx->num_comp_vectors, cpus);
+	for (int v = 0; v < cpus; v++) {
+		struct ends e = { .rcq = ibv_create_cq(ctx, 10, NULL, NULL, 0),
+				  .scq = ibv_create_cq(ctx, 10, NULL, channel, v) };
+		struct ibv_cq *told;
+		void *cookie;
+
+		yes(e.scq && e.rcq);
+		e.a = make_qp(&e, &usual, NULL);
+		e.b = make_qp(&e, &usual, NULL);
+		connect_ends(&e);
+		is(ibv_req_notify_cq(e.scq, 0), 0);
+		is(post_rdma(e.a, IBV_WR_RDMA_WRITE, buf, 0, 0, 0), 0);
+		is(ibv_get_cq_event(channel, &told, &cookie), 0);
+		yes(told == e.scq);
+		ibv_ack_cq_events(told, 1);
+		completes(e.scq, 0, IBV_WC_SUCCESS);
+		end_ends(&e);
+	}
+	fails(ibv_create_cq(ctx, 10, NULL, channel, cpus), EINVAL);
+	is(ibv_destroy_comp_channel(channel), 0);
+}
+
+/* --- counters --------------------------------------------------------------------- */
+
+struct counts {
+	int n;
+	struct {
+		char name[256];
+		long long value;
+	} of[64];
+};
+
+static void path_of(char *path, size_t size, const char *counter)
+{
+	snprintf(path, size, "/sys/class/infiniband/%s/ports/1/hw_counters/%s", device_name,
+		 counter);
+}
+
+/* They are read anew once a jiffy at most, and this clock counts jiffies. */
+static void next_jiffy(void)
+{
+	struct timespec before, after;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &before);
+	do {
+		clock_gettime(CLOCK_MONOTONIC_COARSE, &after);
+	} while (before.tv_sec == after.tv_sec && before.tv_nsec == after.tv_nsec);
+}
+
+static struct counts read_counts(void)
+{
+	struct counts c = { 0 };
+	struct dirent *entry;
+	char path[512];
+	FILE *file;
+	DIR *dir;
+
+	path_of(path, sizeof(path), "lifespan");
+	file = fopen(path, "w");
+	yes(file && fputs("0", file) >= 0);
+	is(fclose(file), 0);
+	next_jiffy();
+	next_jiffy();
+	path_of(path, sizeof(path), "");
+	dir = opendir(path);
+	yes(dir);
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, "lifespan"))
+			continue;
+		yes(c.n < (int)ARRAY_SIZE(c.of));
+		path_of(path, sizeof(path), entry->d_name);
+		file = fopen(path, "r");
+		yes(file);
+		is(fscanf(file, "%lld", &c.of[c.n].value), 1);
+		fclose(file);
+		snprintf(c.of[c.n].name, sizeof(c.of[c.n].name), "%s", entry->d_name);
+		c.n++;
+	}
+	closedir(dir);
+	yes(c.n >= 17);
+	return c;
+}
+
+/* Since the last call, these counters rose by so much, and no other did: NAME, BY..., NULL. */
+static void rose(const char *what, ...)
+{
+	static struct counts before;
+	struct counts after = read_counts();
+	long long wrong = 0;
+	va_list args;
+
+	for (int i = 0; i < before.n; i++) {
+		long long by = 0;
+		const char *name;
+
+		va_start(args, what);
+		while ((name = va_arg(args, const char *))) {
+			int wanted = va_arg(args, int);
+
+			if (!strcmp(name, after.of[i].name))
+				by = wanted;
+		}
+		va_end(args);
+		is(strcmp(before.of[i].name, after.of[i].name), 0);
+		if (after.of[i].value - before.of[i].value != by) {
+			printf("%s: %s rose by %lld, expected %lld\n", what, after.of[i].name,
+			       after.of[i].value - before.of[i].value, by);
+			wrong++;
+		}
+	}
+	is(wrong, 0);
+	before = after;
+}
+
+static void counted_traffic(void)
+{
+	struct ends e = make_ends(&usual, NULL);
+
+	post_receives(e.b, NULL, 0, 3);
+	for (int i = 0; i < 3; i++) {
+		is(post_send(e.a, i, buf, 1000, 0), 0);
+		completes(e.scq, i, IBV_WC_SUCCESS);
+		completes(e.rcq, i, IBV_WC_SUCCESS);
+	}
+	rose("three sends", "loop_packets", 3, "loop_bytes", 3000, "sends_completed", 3,
+	     "receives_completed", 3, NULL);
+	is(post_rdma(e.a, IBV_WR_RDMA_WRITE, buf, 10000, (uintptr_t)buf, mr->rkey), 0);
+	is(post_rdma(e.a, IBV_WR_RDMA_READ, buf, 4097, (uintptr_t)buf, mr->rkey), 0);
+	is(post_rdma(e.a, IBV_WR_RDMA_WRITE, buf, 0, 0, 0), 0);
+	for (int i = 0; i < 3; i++)
+		completes(e.scq, 0, IBV_WC_SUCCESS);
+	/* By packets of 4096 bytes; one without any is one, too. */
+	rose("write, read, nothing", "loop_packets", 3 + 2 + 1, "loop_bytes", 14097,
+	     "sends_completed", 3, NULL);
+	end_ends(&e);
+	rose("the end of the queue pairs", NULL);
+}
+
+static void counted_errors(void)
+{
+	struct ends e;
+
+	rnr_retry = 1;
+	e = make_ends(&usual, NULL);
+	is(post_send(e.a, 1, buf, 8, 0), 0);
+	is(post_send(e.a, 2, buf, 8, 0), 0);
+	completes(e.scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+	completes(e.scq, 2, IBV_WC_WR_FLUSH_ERR);
+	end_ends(&e);
+	rose("no receive", "rnr_naks", 2, "errors_retry", 1, "flushed", 1, NULL);
+
+	retry_cnt = 2;
+	e = make_ends(&usual, NULL);
+	to_state(e.b, IBV_QPS_RESET);
+	is(post_send(e.a, 1, buf, 8, 0), 0);
+	completes(e.scq, 1, IBV_WC_RETRY_EXC_ERR);
+	end_ends(&e);
+	rose("no answer", "retries", 2, "drops_no_qp", 3, "errors_retry", 1, NULL);
+	retry_cnt = rnr_retry = 7;
+
+	e = make_ends(&usual, NULL);
+	post_receives(e.b, NULL, 0, 2);
+	is(post_rdma(e.a, IBV_WR_RDMA_WRITE, buf, 8, (uintptr_t)buf, ~mr->rkey), 0);
+	completes(e.scq, 0, IBV_WC_REM_ACCESS_ERR);
+	for (int i = 0; i < 2; i++)
+		completes(e.rcq, i, IBV_WC_WR_FLUSH_ERR);
+	end_ends(&e);
+	rose("a bad key", "errors_remote", 1, "flushed", 2, NULL);
+
+	e = (struct ends){ .scq = ibv_create_cq(ctx, 1, NULL, NULL, 0),
+			   .rcq = ibv_create_cq(ctx, 1, NULL, NULL, 0) };
+	yes(e.scq && e.rcq);
+	e.a = make_qp(&e, &usual, NULL);
+	e.b = make_qp(&e, &usual, NULL);
+	connect_ends(&e);
+	for (int i = 0; i < 2; i++)
+		is(post_rdma(e.a, IBV_WR_RDMA_WRITE, buf, 0, 0, 0), 0);
+	end_ends(&e);
+	rose("a full queue", "loop_packets", 2, "sends_completed", 2, "cq_overruns", 1, NULL);
+}
+
+static struct ibv_qp *make_ud(struct ends *e, uint32_t qkey)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = e->scq,
+		.recv_cq = e->rcq,
+		.cap = usual,
+		.qp_type = IBV_QPT_UD,
+		.sq_sig_all = 1,
+	};
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = qkey };
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+	yes(qp);
+	is(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+	   0);
+	to_state(qp, IBV_QPS_RTR);
+	attr.qp_state = IBV_QPS_RTS;
+	is(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), 0);
+	return qp;
+}
+
+static void datagram(struct ends *e, struct ibv_ah *ah, uint32_t bytes, uint32_t qpn, uint32_t qkey)
+{
+	struct ibv_sge sge = { (uintptr_t)buf, bytes, mr->lkey };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.wr.ud = { ah, qpn, qkey },
+	}, *bad;
+
+	is(ibv_post_send(e->a, &wr, &bad), 0);
+	completes(e->scq, 0, IBV_WC_SUCCESS);
+}
+
+static void counted_datagrams(void)
+{
+	struct ends e = { .scq = ibv_create_cq(ctx, 10, NULL, NULL, 0),
+			  .rcq = ibv_create_cq(ctx, 10, NULL, NULL, 0) };
+	struct ibv_ah_attr to = { .port_num = 1 };
+	struct ibv_port_attr port;
+	struct ibv_ah *ah;
+
+	is(ibv_query_port(ctx, 1, &port), 0);
+	to.dlid = port.lid;
+	ah = ibv_create_ah(pd, &to);
+	yes(e.scq && e.rcq && ah);
+	e.a = make_ud(&e, 0x11);
+	e.b = make_ud(&e, 0x22);
+	datagram(&e, ah, 8, e.b->qp_num, 0x22);
+	rose("no receive", "sends_completed", 1, "drops_no_receive", 1, NULL);
+	post_receives(e.b, NULL, 0, 1);
+	datagram(&e, ah, 8, e.b->qp_num, 0x23);
+	rose("another Q_Key", "sends_completed", 1, "drops_qkey", 1, NULL);
+	is(ibv_query_port(ctx, 1, &port), 0);
+	yes(port.qkey_viol_cntr >= 1);
+	is(port.bad_pkey_cntr, 0);
+	datagram(&e, ah, 1024, e.b->qp_num, 0x22);
+	rose("too long", "sends_completed", 1, "drops_length", 1, NULL);
+	datagram(&e, ah, 8, 0xabcdef, 0x22);
+	rose("nobody", "sends_completed", 1, "drops_no_qp", 1, NULL);
+	datagram(&e, ah, 8, e.b->qp_num, 0x22);
+	completes(e.rcq, 0, IBV_WC_SUCCESS);
+	rose("all is well", "sends_completed", 1, "receives_completed", 1, "loop_packets", 1,
+	     "loop_bytes", 8, NULL);
+	end_ends(&e);
+	is(ibv_destroy_ah(ah), 0);
+}
+
+static void counters(void)
+{
+	rose("the start", NULL);
+	counted_traffic();
+	counted_errors();
+	counted_datagrams();
+}
+
+/* Objects in a known state, for others to look at; until somebody closes standard input. */
+static void shown(void)
+{
+	struct ibv_srq *srq = make_srq(5);
+	struct ends e = make_ends(&usual, srq);
+
+	is(set_limit(srq, 2), 0);
+	post_receives(NULL, srq, 0, 3);
+	post_receives(e.a, NULL, 0, 7);
+	is(post_send(e.a, 1, buf, 8, 0), 0);
+	is(post_send(e.a, 2, buf, 8, 0), 0);
+	is(ibv_req_notify_cq(e.rcq, 1), 0);
+	printf("%u %u %u\n", e.a->qp_num, e.b->qp_num, mr->rkey);
+	fflush(stdout);
+	while (getchar() != EOF)
+		;
+	end_ends(&e);
+	is(ibv_destroy_srq(srq), 0);
+}
+
 /* --- life and death -------------------------------------------------------- */
 
 static void busy(void)
@@ -1476,6 +1961,14 @@ static const struct test {
 	{ "region_ends", region_ends },
 	{ "scattered_64_mib", scattered_64_mib },
 	{ "huge_pages", huge_pages },
+	{ "read_only_region", read_only_region },
+	{ "shared_pages", shared_pages },
+	{ "many_gib", many_gib },
+	{ "rereg_mr", rereg_mr },
+	{ "rereg_mr_refused", rereg_mr_refused },
+	{ "completion_vectors", completion_vectors },
+	{ "counters", counters },
+	{ "shown", shown },
 	{ "busy", busy },
 	{ "killed", killed, true },
 	{ "case_158_removed", case_158_removed },

@@ -71,6 +71,12 @@ t rdma_through_iova abi rdma_through_iova
 t region_ends abi region_ends
 t scattered_64_mib abi scattered_64_mib
 t huge_pages huge_pages
+t read_only_region abi read_only_region
+t shared_pages abi shared_pages
+t many_gib abi many_gib
+t rereg_mr abi rereg_mr
+t rereg_mr_refused abi rereg_mr_refused
+t completion_vectors abi completion_vectors
 t busy abi busy
 t killed abi killed
 t case_158_removed removed

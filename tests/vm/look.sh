@@ -159,6 +159,72 @@ talks_when_asked()
 		says | grep -q -E 'QP 0x[0-9a-f]{6}: .*(error|access)' || wrong "events"
 }
 
+# --- rdma ----------------------------------------------------------------------
+
+# Both ways to the counters say the same.
+counters()
+{
+	local name value sys=/sys/class/infiniband/$device/ports/1/hw_counters
+
+	run /rvt/files/abi "$device" counters
+	rdma statistic show link "$device/1" | tee statistic
+	for file in "$sys"/*; do
+		name=${file##*/}
+		[[ $name != lifespan ]] || continue
+		value=$(<"$file")
+		grep -q -w "$name $value" statistic || wrong "sysfs has $name $value"
+	done
+}
+
+# details KIND PATTERN: the object of the kind that has the pattern, in one line.
+details()
+{
+	rdma -dd resource show "$1" | tr -s ' \t' ' ' >shown
+	cat shown >&2
+	grep -w -e "$2" shown
+}
+
+has()
+{
+	local line=$1 value
+
+	for value in "${@:2}"; do
+		grep -q -w -e "$value" <<<"$line" || wrong "'$value' is not in: $line"
+	done
+}
+
+resources()
+{
+	local pid first second key line
+
+	mkfifo hold
+	/rvt/files/abi "$device" shown <hold >numbers &
+	pid=$!
+	exec 9>hold
+	await 30 test -s numbers || wrong "no objects"
+	read -r first second key <numbers
+	line=$(details qp "lqpn $first")
+	has "$line" 'type RC' 'state RTS' "rqpn $second" "pid $pid" 'drv_sq_size 41' 'drv_sq_head 2' \
+		'drv_sq_last 2' 'drv_rq_size 41' 'drv_rq_head 7' 'drv_rq_tail 0'
+	line=$(details qp "lqpn $second")
+	has "$line" 'type RC' 'state RTS' "rqpn $first" 'drv_rq_size 0'
+	line=$(details cq 'drv_armed 1')
+	has "$line" 'cqe 128' "pid $pid" 'drv_size 129' 'drv_head 2' 'drv_tail 0' 'drv_solicited 1' 'drv_overrun 0'
+	line=$(details cq 'drv_armed 0')
+	has "$line" 'cqe 128' "pid $pid" 'drv_size 129' 'drv_head 2' 'drv_tail 0' 'drv_overrun 0'
+	line=$(details mr 'mrlen 1048576')
+	has "$line" "rkey $(printf '0x%x' "$key")" "pid $pid" 'drv_usable 1' 'drv_access 15'
+	line=$(details pd "pid $pid")
+	has "$line" 'users [1-9][0-9]*'
+	if rdma resource show srq >shown 2>&1 && grep -q -w srqn shown; then
+		line=$(details srq "pid $pid")
+		cat shown
+		[[ $RVT_SUITE == bookworm ]] || has "$line" 'drv_size 6' 'drv_head 3' 'drv_tail 2' 'drv_limit 0' 'drv_max_sge 3'
+	fi
+	exec 9>&-
+	wait "$pid"
+}
+
 t device load_device
 device=rvt0
 
@@ -166,6 +232,8 @@ t pingpong_traced pingpong_traced
 t rnr_traced rnr_traced
 t errors_traced errors_traced
 t off_again off_again
+t counters counters
+t resources resources
 t silent silent
 t talks_when_asked talks_when_asked
 t rmmod unload_device
