@@ -44,7 +44,7 @@ vm: ## run stock RDMA programs in a virtual machine, Debian 12
 	@scripts/vm bookworm device pingpong perftest kill devices
 
 diags: ## run management programs, tables and namespaces in a virtual machine
-	@scripts/vm --modargs devices=2 bookworm diags tables netns
+	@scripts/vm --modargs devices=2 bookworm diags tables netns ipoib
 
 abi: ## try the user ABI in detail in a virtual machine, Debian 12
 	@scripts/abi bookworm

@@ -5,12 +5,19 @@
 #include "rvt.h"
 
 /*
- * A kernel consumer that holds a protection domain uses the module. ib_core
- * itself has one for as long as the device is registered: it does not count.
+ * A kernel consumer that holds a protection domain uses the module. Those that
+ * come to every device by themselves, and go with it, do not count.
  */
 static bool pd_is_a_use(const struct ib_pd *ibpd)
 {
-	return !ibpd->res.kern_name || strcmp(ibpd->res.kern_name, "ib_core");
+	static const char *const by_themselves[] = { "ib_core", "ib_ipoib" };
+	unsigned int i;
+
+	for (i = 0; ibpd->res.kern_name && i < ARRAY_SIZE(by_themselves); i++) {
+		if (!strcmp(ibpd->res.kern_name, by_themselves[i]))
+			return false;
+	}
+	return true;
 }
 
 int rvt_alloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
