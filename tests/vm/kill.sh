@@ -29,14 +29,21 @@ has_run()
 	[[ $(ticks "$1") -ge $2 ]]
 }
 
+# Has more gone through the device than @1 bytes? Only rvt tells.
+moved()
+{
+	[[ $RVT_KIND != rvt || $(counter loop_bytes) -gt $1 ]]
+}
+
 # kill_one WHO PROGRAM...: start both, kill one in mid-run. Sets "status" to how
 # the survivor ended.
 kill_one()
 {
-	local who=$1 before server client victim survivor
+	local who=$1 before bytes server client victim survivor
 
 	shift
 	before=$(objects)
+	bytes=$([[ $RVT_KIND != rvt ]] || counter loop_bytes)
 	echo "before: $before"
 	echo "both\$ $*"
 	"$@" >server 2>&1 &
@@ -46,6 +53,7 @@ kill_one()
 	client=$!
 	await 60 connected 2 || wrong "the two do not connect: $(rdma resource show qp)"
 	await 60 has_run "$client" 10 || wrong "the client does nothing"
+	await 60 moved "$bytes" || wrong "no data moves"
 	echo "running: $(objects)"
 	if [[ $who == client ]]; then
 		victim=$client survivor=$server

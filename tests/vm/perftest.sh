@@ -128,12 +128,8 @@ for type in RC UC UD; do
 	options ib_send_bw $type 1024 -n 50 -q 8 --use-srq -e
 done
 
-# Inline data; a completion for every 50th request; lists of requests.
+# A completion for every 50th request; lists of requests.
 for type in RC UC UD; do
-	for kind in lat bw; do
-		options ib_send_$kind $type 256 -n 100 -I 256
-		[[ $type == UD ]] || options ib_write_$kind $type 256 -n 100 -I 256
-	done
 	options ib_send_bw $type 64 -n 1000 -Q 50
 	options ib_send_bw $type 64 -n 1024 -l 16 --recv_post_list=16
 	[[ $type == UD ]] || options ib_write_bw $type 64 -n 1000 -Q 50
@@ -184,7 +180,6 @@ if [[ $RVT_KIND == rvt ]]; then
 	t refused-XRC refused -c XRC
 	t refused-DC refused -c DC
 	t refused-on-demand-paging refused --odp
-	t refused-inline-too-long refused -I 900 -s 900
 	for type in RC UC UD; do
 		options ib_send_bw $type 1024 -n 100 -x 0
 	done
