@@ -1431,6 +1431,7 @@ static void rereg_mr_refused(void)
 	struct ibv_mr *m = ibv_reg_mr(pd, at, PAGE, IBV_ACCESS_REMOTE_READ);
 
 	yes(m && nothing != MAP_FAILED);
+	is(munmap(nothing, PAGE), 0);
 	*(uint64_t *)at = 77;
 	is(bare_rereg_mr(m, 0, at, PAGE, pd, 0), EINVAL);
 	is(bare_rereg_mr(m, 8, at, PAGE, pd, 0), EOPNOTSUPP);
