@@ -126,6 +126,12 @@ bool held_at_work_cancel[RVT_LOCK_CLASSES];
 } // namespace
 
 /*
+ * So long a task that could run may have to wait for its CPU. Timers of the
+ * transport are shorter; waits of seconds are for those who do not come back.
+ */
+constexpr uint64_t longest_jump = second;
+
+/*
  * Locks that may be taken while one spinlock is held: a measure for how long
  * interrupts are off. The send engine completes 128 requests at a time.
  */
@@ -551,7 +557,8 @@ void Machine::switch_point(unsigned int weight)
 	if (time_jumps_ && (main_runs_free_ || main_idle_) && random() % 64 == 0) {
 		uint64_t when;
 
-		if (next_event(&when) && (main_runs_free_ || when <= main_idle_until_)) {
+		if (next_event(&when) && when <= now_ + longest_jump &&
+		    (main_runs_free_ || when <= main_idle_until_)) {
 			if (++events_in_run_ > events_limit)
 				fail("too many timed events in one run");
 			now_ = std::max(now_, when);

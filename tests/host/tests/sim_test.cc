@@ -231,6 +231,30 @@ TEST(Sim, WaitEndsByWakeOrTimeout)
 	}
 }
 
+/* A wait of seconds ends by itself only when nobody is left who could wake. */
+TEST(Sim, TimeDoesNotJumpFarWhileTasksCanRun)
+{
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		Machine m(seed);
+		rvt_os_waitq queue;
+		bool done = false;
+
+		rvt_os_waitq_init(&queue);
+		m.spawn("waiter", [&] {
+			auto is_done = [](void *arg) { return *static_cast<bool *>(arg); };
+
+			EXPECT_TRUE(rvt_os_wait(&queue, is_done, &done, 5 * sim::second)) << seed;
+		});
+		m.spawn("worker", [&] {
+			for (int i = 0; i < 200; i++)
+				m.maybe_switch();
+			done = true;
+			rvt_os_wake(&queue);
+		});
+		m.run();
+	}
+}
+
 TEST(Sim, TheNthAllocationFails)
 {
 	Machine m;
