@@ -273,6 +273,9 @@ int RecvRing::post(uint64_t wr_id, const std::vector<rvt_sge> &sge)
 	uint32_t head = ring->head;
 	uint32_t next = head + 1 >= size ? 0 : head + 1;
 
+	/* A process that has spoilt its own ring would crash itself. */
+	if (head >= size)
+		return -22;
 	if (next == tail())
 		return -12;
 	rvt_rwqe *e = entry(head);
