@@ -121,17 +121,23 @@ for program in ib_read_bw ib_atomic_bw; do
 	options $program RC $size -n 100 -q 64 -e
 done
 
-# Shared receive queues. Datagrams that find no receive are lost, so there are
-# as many of these as there are messages.
+# Messages of UC and UD that find no receive are lost, and perftest then waits
+# for ever. It posts as many receives as there are messages of one queue pair, 500
+# at most, and divides those of a shared queue among the queue pairs. So: no more
+# messages than that where it may be slow to post again.
+
+# Shared receive queues.
 for type in RC UC UD; do
-	options ib_send_bw $type 1024 -n 50 -q 8 --use-srq
-	options ib_send_bw $type 1024 -n 50 -q 8 --use-srq -e
+	pairs=1
+	[[ $type != RC ]] || pairs=8
+	options ib_send_bw $type 1024 -n 50 -q $pairs --use-srq
+	options ib_send_bw $type 1024 -n 50 -q $pairs --use-srq -e
 done
 
 # A completion for every 50th request; lists of requests.
 for type in RC UC UD; do
-	options ib_send_bw $type 64 -n 1000 -Q 50
-	options ib_send_bw $type 64 -n 1024 -l 16 --recv_post_list=16
+	options ib_send_bw $type 64 -n 400 -Q 50
+	options ib_send_bw $type 64 -n 400 -l 16 --recv_post_list=16
 	[[ $type == UD ]] || options ib_write_bw $type 64 -n 1000 -Q 50
 done
 options ib_read_bw RC 64 -n 1000 -Q 50
