@@ -4,7 +4,7 @@
 # script in scripts/, which can be called by itself and says what it takes.
 
 .DEFAULT_GOAL := module
-.PHONY: module load unload demo check style format host kunit man vm diags abi pyverbs perftest ibverbs-utils qperf ucx libfabric mpi vm-newest bench bench-um bench-host bench-check shell clean distclean help
+.PHONY: module load unload demo check style format host kunit man vm diags managers abi pyverbs perftest ibverbs-utils qperf ucx libfabric mpi vm-newest bench bench-um bench-host bench-check shell clean distclean help
 
 module: ## build build/rvt.ko for the running kernel, or for KDIR=<build folder>
 	@set -e; folder=$$(scripts/build-module "$(or $(KDIR),running)"); \
@@ -45,6 +45,9 @@ vm: ## run stock RDMA programs in a virtual machine, Debian 12
 
 diags: ## run management programs, tables and namespaces in a virtual machine
 	@scripts/vm --modargs devices=2 bookworm diags tables netns ipoib
+
+managers: ## try rdma_cm and wrong management datagrams in a virtual machine
+	@scripts/managers bookworm
 
 abi: ## try the user ABI in detail in a virtual machine, Debian 12
 	@scripts/abi bookworm

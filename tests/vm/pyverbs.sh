@@ -58,7 +58,15 @@ no_new_skips()
 	[[ ! -s new ]] || wrong "not in the list of expected skips: $(tr '\n' ' ' <new)"
 }
 
-t device load_device
+load_all()
+{
+	load_device
+	# It may be built in.
+	modprobe rdma_ucm || true
+	await 10 test -e /dev/infiniband/rdma_cm
+}
+
+t device load_all
 device=rvt0
 [[ $RVT_KIND == rvt ]] || device=rxe0
 t suite suite_runs
