@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 #
-# The user ABI in detail: abi.c (scripts/abi builds and brings it), each of its
-# tests in a process of its own, which has to leave nothing behind. Two devices,
-# so that one can be removed and the other go on.
+# The user ABI in detail: the program of tests/vm/abi (scripts/abi builds and
+# brings it), each of its tests in a process of its own, which has to leave
+# nothing behind. Two devices, so that one can be removed and the other go on.
+# RVT_ONLY: a pattern of the tests to run.
 
 # shellcheck source=tests/vm/lib.sh
 . /rvt/lib.sh
@@ -20,12 +21,6 @@ abi()
 	fi
 	[[ $status -eq 0 ]] || return "$status"
 	await 10 objects_are "$before" || wrong "left behind: $(objects), before: $before"
-}
-
-huge_pages()
-{
-	echo 4 >/proc/sys/vm/nr_hugepages 2>/dev/null || skip "the kernel has no huge pages"
-	abi huge_pages
 }
 
 removed()
@@ -46,39 +41,10 @@ removed_and_rmmod()
 t device load_device
 device=rvt0
 
-t inline_unfaulted abi inline_unfaulted
-t inline_kept abi inline_kept
-t inline_limit abi inline_limit
-t case_170_all_good abi case_170_all_good
-t case_170_too_long abi case_170_too_long
-t case_170_efault abi case_170_efault
-t case_170_full abi case_170_full
-t receive_ring_full abi receive_ring_full
-t posted_in_reset abi posted_in_reset
-t case_169_posted_in_err abi case_169_posted_in_err
-t resize_cq_waiting abi resize_cq_waiting
-t resize_cq_producer abi resize_cq_producer
-t srq_resize abi srq_resize
-t srq_limit abi srq_limit
-t case_031_bad_offset_addr abi case_031_bad_offset_addr
-t mapped_once abi mapped_once
-t case_153_map_against_destroy abi case_153_map_against_destroy
-t case_154_offsets_never_repeat abi case_154_offsets_never_repeat
-t fork_and_destroy abi fork_and_destroy
-t scribbled_rings abi scribbled_rings
-t reg_mr_refused abi reg_mr_refused
-t rdma_through_iova abi rdma_through_iova
-t region_ends abi region_ends
-t scattered_64_mib abi scattered_64_mib
-t huge_pages huge_pages
-t read_only_region abi read_only_region
-t shared_pages abi shared_pages
-t many_gib abi many_gib
-t rereg_mr abi rereg_mr
-t rereg_mr_refused abi rereg_mr_refused
-t completion_vectors abi completion_vectors
-t busy abi busy
-t killed abi killed
+for name in $(/rvt/files/abi $device list); do
+	# shellcheck disable=SC2053
+	[[ $name != ${RVT_ONLY:-*} ]] || t "$name" abi "$name"
+done
 t case_158_removed removed
 t case_158_rmmod removed_and_rmmod
 t rmmod unload_device

@@ -208,9 +208,9 @@ resources()
 		'drv_sq_last 2' 'drv_rq_size 41' 'drv_rq_head 7' 'drv_rq_tail 0'
 	line=$(details qp "lqpn $second")
 	has "$line" 'type RC' 'state RTS' "rqpn $first" 'drv_rq_size 0'
-	line=$(details cq 'drv_armed 1')
+	line=$(details cq "pid $pid .*drv_armed 1")
 	has "$line" 'cqe 128' "pid $pid" 'drv_size 129' 'drv_head 2' 'drv_tail 0' 'drv_solicited 1' 'drv_overrun 0'
-	line=$(details cq 'drv_armed 0')
+	line=$(details cq "pid $pid .*drv_armed 0")
 	has "$line" 'cqe 128' "pid $pid" 'drv_size 129' 'drv_head 2' 'drv_tail 0' 'drv_overrun 0'
 	line=$(details mr 'mrlen 1048576')
 	has "$line" "rkey $(printf '0x%x' "$key")" "pid $pid" 'drv_usable 1' 'drv_access 15'
