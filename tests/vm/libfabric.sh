@@ -1,13 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 #
-# libfabric's own programs over its verbs provider, as far as they go without
-# rdma_cm: the reliable endpoints that ofi_rxd makes of datagrams.
+# libfabric's own programs over its verbs provider, as far as they go without a
+# subnet manager: datagrams, and the reliable endpoints that ofi_rxd makes of them.
 
 # shellcheck source=tests/vm/lib.sh
 . /rvt/lib.sh
 
 pair_port=47592
+
+load()
+{
+	load_device
+	# It may be built in. Datagrams want its event queue.
+	modprobe rdma_ucm || true
+	await 10 test -e /dev/infiniband/rdma_cm || wrong "rdma_ucm does not come"
+}
 
 listed()
 {
@@ -31,10 +39,11 @@ pingpong()
 	grep -E "^[0-9a-z]+ +$count +=$count " client || wrong "not all messages were answered"
 }
 
-t device load_device
+t device load
 device=${device:-rvt0}
 t fi_info listed
 for size in 1 64 1024; do
+	t "dgram-$size" carries $((2 * size * 100)) pingpong verbs dgram $size 100
 	t "rdm-$size" carries $((2 * size * 100)) pingpong 'verbs;ofi_rxd' rdm $size 100
 	t "rdm-tagged-$size" carries $((2 * size * 100)) pingpong 'verbs;ofi_rxd' rdm $size 100 -m tagged
 done
