@@ -3,7 +3,7 @@
 #
 # The user ABI in detail: the program of tests/vm/abi (scripts/abi builds and
 # brings it), each of its tests in a process of its own, which has to leave
-# nothing behind. Two devices, so that one can be removed and the other go on.
+# nothing behind. Several devices, so that one can be removed and the other go on.
 # RVT_ONLY: a pattern of the tests to run.
 
 # shellcheck source=tests/vm/lib.sh
@@ -30,6 +30,13 @@ removed()
 	abi resize_cq_waiting
 }
 
+removed_while_used()
+{
+	abi peer_removed
+	[[ ! -e /sys/class/infiniband/rvt2 ]] || wrong "rvt2 is still there"
+	abi resize_cq_waiting
+}
+
 removed_and_rmmod()
 {
 	run /rvt/files/abi rvt0 case_158_rmmod
@@ -46,5 +53,6 @@ for name in $(/rvt/files/abi $device list); do
 	[[ $name != ${RVT_ONLY:-*} ]] || t "$name" abi "$name"
 done
 t case_158_removed removed
+t peer_removed removed_while_used
 t case_158_rmmod removed_and_rmmod
 t rmmod unload_device

@@ -92,6 +92,21 @@ struct ibv_context *open_device(void);
 void begin(void);
 void end(void);
 
+/* The device that all functions work on, and what begin() made there. */
+struct place {
+	const char *name;
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+	unsigned char *buf;
+};
+
+struct place here(void);
+/* From now on the functions work there. */
+void go(const struct place *to);
+struct place begin_on(const char *name);
+void end_on(const struct place *there);
+
 /* --- queue pairs ------------------------------------------------------------------ */
 
 /* Two connected queue pairs: a sends, b receives. */
@@ -160,5 +175,10 @@ struct ring {
 
 /* This process's mapping of the ring that was made last. */
 struct ring newest_ring(void);
+
+/* --- counters ---------------------------------------------------------------------- */
+
+/* What a counter of the port's is at now. */
+long long count_of(const char *name);
 
 #endif

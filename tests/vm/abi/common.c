@@ -92,6 +92,40 @@ void end(void)
 	is(ibv_close_device(ctx), 0);
 }
 
+struct place here(void)
+{
+	return (struct place){ device_name, ctx, pd, mr, buf };
+}
+
+void go(const struct place *to)
+{
+	device_name = to->name;
+	ctx = to->ctx;
+	pd = to->pd;
+	mr = to->mr;
+	buf = to->buf;
+}
+
+struct place begin_on(const char *name)
+{
+	struct place home = here(), there;
+
+	device_name = name;
+	begin();
+	there = here();
+	go(&home);
+	return there;
+}
+
+void end_on(const struct place *there)
+{
+	struct place home = here();
+
+	go(there);
+	end();
+	go(&home);
+}
+
 const struct ibv_qp_cap usual = {
 	.max_send_wr = 40,
 	.max_recv_wr = 40,

@@ -66,6 +66,18 @@ static struct counts read_counts(void)
 	return c;
 }
 
+long long count_of(const char *name)
+{
+	struct counts c = read_counts();
+
+	for (int i = 0; i < c.n; i++) {
+		if (!strcmp(c.of[i].name, name))
+			return c.of[i].value;
+	}
+	judge(__FILE__, __LINE__, name, 0, 1);
+	return 0;
+}
+
 /* Since the last call, these counters rose by so much, and no other did: NAME, BY..., NULL. */
 static void rose(const char *what, ...)
 {
@@ -97,6 +109,19 @@ static void rose(const char *what, ...)
 	before = after;
 }
 
+static int post_atomic(struct ends *e, uint64_t remote)
+{
+	struct ibv_sge sge = { (uintptr_t)buf, 8, mr->lkey };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+		.wr.atomic = { remote, 1, 0, mr->rkey },
+	}, *bad;
+
+	return ibv_post_send(e->a, &wr, &bad);
+}
+
 static void counted_traffic(void)
 {
 	struct ends e = make_ends(&usual, NULL);
@@ -109,6 +134,9 @@ static void counted_traffic(void)
 	}
 	rose("three sends", "loop_packets", 3, "loop_bytes", 3000, "sends_completed", 3,
 	     "receives_completed", 3, NULL);
+	is(post_atomic(&e, (uintptr_t)buf + 4096), 0);
+	completes(e.scq, 0, IBV_WC_SUCCESS);
+	rose("an atomic", "loop_packets", 1, "loop_bytes", 8, "sends_completed", 1, NULL);
 	is(post_rdma(e.a, IBV_WR_RDMA_WRITE, buf, 10000, (uintptr_t)buf, mr->rkey), 0);
 	is(post_rdma(e.a, IBV_WR_RDMA_READ, buf, 4097, (uintptr_t)buf, mr->rkey), 0);
 	is(post_rdma(e.a, IBV_WR_RDMA_WRITE, buf, 0, 0, 0), 0);
@@ -164,6 +192,95 @@ static void counted_errors(void)
 	rose("a full queue", "loop_packets", 2, "sends_completed", 2, "cq_overruns", 1, NULL);
 }
 
+/* The responder expects another number than the requester begins with. */
+static void counted_psn(void)
+{
+	struct ends e;
+
+	retry_cnt = 1;
+	first_psn = 5;
+	e = make_ends(&usual, NULL);
+	is(post_rdma(e.a, IBV_WR_RDMA_WRITE, buf, 8, (uintptr_t)buf + 8, mr->rkey), 0);
+	completes(e.scq, 0, IBV_WC_RETRY_EXC_ERR);
+	end_ends(&e);
+	rose("another PSN", "drops_psn", 2, "retries", 1, "errors_retry", 1, NULL);
+	retry_cnt = 7;
+	first_psn = 0;
+}
+
+static void counted_unreliable(void)
+{
+	struct ends e;
+
+	qp_type = IBV_QPT_UC;
+	e = make_ends(&usual, NULL);
+	is(post_send(e.a, 1, buf, 8, 0), 0);
+	completes(e.scq, 1, IBV_WC_SUCCESS);
+	rose("UC, no receive", "sends_completed", 1, "drops_no_receive", 1, NULL);
+	to_state(e.b, IBV_QPS_RESET);
+	is(post_send(e.a, 1, buf, 8, 0), 0);
+	completes(e.scq, 1, IBV_WC_SUCCESS);
+	rose("UC, nobody", "sends_completed", 1, "drops_no_qp", 1, NULL);
+	to_init(e.b);
+	to_rtr(e.b, e.a);
+	post_receives(e.b, NULL, 0, 1);
+	is(post_send(e.a, 1, buf, 1000, 0), 0);
+	completes(e.scq, 1, IBV_WC_SUCCESS);
+	completes(e.rcq, 0, IBV_WC_SUCCESS);
+	rose("UC", "sends_completed", 1, "receives_completed", 1, "loop_packets", 1, "loop_bytes",
+	     1000, NULL);
+	end_ends(&e);
+	qp_type = IBV_QPT_RC;
+}
+
+/* From one device to another: what leaves here arrives there. */
+static void counted_between(void)
+{
+	struct place home = here(), there = begin_on("rvt1");
+	struct ends e = { .scq = ibv_create_cq(ctx, 10, NULL, NULL, 0) };
+	static const struct { const char *name; int by; } theirs[] = {
+		{ "received_packets", 2 }, { "received_bytes", 5000 }, { "receives_completed", 1 },
+		{ "sent_packets", 1 }, { "sent_bytes", 100 }, { "loop_packets", 0 },
+		{ "sends_completed", 0 },
+	};
+	long long before[ARRAY_SIZE(theirs)];
+
+	e.rcq = e.scq;
+	e.a = make_qp(&e, &usual, NULL);
+	go(&there);
+	e.scq = e.rcq = ibv_create_cq(ctx, 10, NULL, NULL, 0);
+	e.b = make_qp(&e, &usual, NULL);
+	e.scq = e.a->send_cq;
+	connect_ends(&e);
+	post_receives(e.b, NULL, 0, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(theirs); i++)
+		before[i] = count_of(theirs[i].name);
+	go(&home);
+	{
+		struct ibv_sge sge = { (uintptr_t)buf, 5000, mr->lkey };
+		struct ibv_send_wr wr = {
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+			.wr.rdma = { (uintptr_t)there.buf, there.mr->rkey },
+		}, *bad;
+
+		is(ibv_post_send(e.a, &wr, &bad), 0);
+	}
+	completes(e.scq, 0, IBV_WC_SUCCESS);
+	completes(e.rcq, 0, IBV_WC_SUCCESS);
+	is(post_rdma(e.a, IBV_WR_RDMA_READ, buf, 100, (uintptr_t)there.buf, there.mr->rkey), 0);
+	completes(e.scq, 0, IBV_WC_SUCCESS);
+	rose("to the other device", "sends_completed", 2, "sent_packets", 2, "sent_bytes", 5000,
+	     "received_packets", 1, "received_bytes", 100, NULL);
+	go(&there);
+	for (size_t i = 0; i < ARRAY_SIZE(theirs); i++)
+		is(count_of(theirs[i].name) - before[i], theirs[i].by);
+	go(&home);
+	end_ends(&e);
+	end_on(&there);
+}
+
 static void datagram(struct ends *e, struct ibv_ah *ah, uint32_t bytes, uint32_t qpn, uint32_t qkey)
 {
 	struct ibv_sge sge = { (uintptr_t)buf, bytes, mr->lkey };
@@ -217,6 +334,9 @@ PART(counters)
 	rose("the start", NULL);
 	counted_traffic();
 	counted_errors();
+	counted_psn();
+	counted_unreliable();
+	counted_between();
 	counted_datagrams();
 }
 

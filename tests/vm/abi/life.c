@@ -145,6 +145,36 @@ static void remove_device(void)
 	is(system(command), 0);
 }
 
+/* Whatever is asked of a device that has gone. */
+static void everything_fails(struct ends *e, struct ibv_cq *cq)
+{
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 10, .max_sge = 1 } };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_ah_attr to = { .dlid = 1, .port_num = 1 };
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = usual,
+		.qp_type = IBV_QPT_RC,
+	};
+
+	fails(ibv_alloc_pd(ctx), EIO);
+	fails(ibv_reg_mr(pd, buf, PAGE, IBV_ACCESS_LOCAL_WRITE), EIO);
+	fails(ibv_create_cq(ctx, 10, NULL, NULL, 0), EIO);
+	fails(ibv_create_srq(pd, &srq), EIO);
+	fails(ibv_create_qp(pd, &init), EIO);
+	fails(ibv_create_ah(pd, &to), EIO);
+	is(ibv_modify_qp(e->a, &attr, IBV_QP_STATE), EIO);
+	is(ibv_query_qp(e->a, &attr, IBV_QP_STATE, &init), EIO);
+	is(ibv_resize_cq(cq, 20), EIO);
+	is(ibv_req_notify_cq(cq, 0), EIO);
+	yes(list);
+	for (int i = 0; list[i]; i++)
+		yes(strcmp(ibv_get_device_name(list[i]), device_name));
+	ibv_free_device_list(list);
+}
+
 /* Everything open, sends waiting, two threads waiting; then the device goes. */
 static struct ends removed_under_us(struct ibv_comp_channel *channel, struct ibv_cq *cq)
 {
@@ -174,6 +204,7 @@ static struct ends removed_under_us(struct ibv_comp_channel *channel, struct ibv
 	memset(ring.at, 0x55, ring.bytes);
 	is(ring.at[ring.bytes - 1], 0x55);
 	is(post_send(e.a, 1, buf, 8, 0), EIO);
+	everything_fails(&e, cq);
 	return e;
 }
 
@@ -188,6 +219,57 @@ PART(case_158_removed)
 	end_ends(&e);
 	is(ibv_destroy_cq(cq), 0);
 	is(ibv_destroy_comp_channel(channel), 0);
+}
+
+/* A thread that writes to a peer, until nobody is there. */
+struct writer {
+	struct ends *e;
+	const struct ibv_mr *to;
+	atomic_ulong done;
+};
+
+static void *write_until_failed(void *arg)
+{
+	struct writer *w = arg;
+	struct ibv_wc wc;
+
+	do {
+		is(post_rdma(w->e->a, IBV_WR_RDMA_WRITE, buf, 64 * 1024, (uintptr_t)w->to->addr,
+			     w->to->rkey), 0);
+		wc = next_wc(w->e->scq);
+		atomic_fetch_add(&w->done, 1);
+	} while (wc.status == IBV_WC_SUCCESS);
+	is(wc.status, IBV_WC_RETRY_EXC_ERR);
+	return NULL;
+}
+
+PART(peer_removed)
+{
+	struct place home = here(), there = begin_on("rvt2");
+	struct ends e = { .scq = ibv_create_cq(ctx, 10, NULL, NULL, 0) };
+	struct writer w = { .e = &e, .to = there.mr };
+	pthread_t thread;
+
+	retry_cnt = 1;
+	timeout = 8; /* a millisecond */
+	e.rcq = e.scq;
+	e.a = make_qp(&e, &usual, NULL);
+	go(&there);
+	e.scq = e.rcq = ibv_create_cq(ctx, 10, NULL, NULL, 0);
+	e.b = make_qp(&e, &usual, NULL);
+	e.scq = e.a->send_cq;
+	connect_ends(&e);
+	go(&home);
+	is(pthread_create(&thread, NULL, write_until_failed, &w), 0);
+	while (atomic_load(&w.done) < 10)
+		sched_yield();
+	device_name = there.name;
+	remove_device();
+	go(&home);
+	is(pthread_join(thread, NULL), 0);
+	printf("%lu messages until it went\n", atomic_load(&w.done));
+	end_ends(&e);
+	end_on(&there);
 }
 
 /* The module goes while the files are open and the rings mapped. */

@@ -2,7 +2,12 @@
 /* memory.c - memory regions */
 #include "abi.h"
 
+#include <fcntl.h>
+#include <linux/udmabuf.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/ib_user_verbs.h>
+#include <rdma/rdma_user_ioctl.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 
 /* --- memory regions -------------------------------------------------------- */
@@ -325,5 +330,182 @@ TEST(rereg_mr_refused)
 	   EINVAL);
 	rdma_in(pd, IBV_WR_RDMA_READ, at, m, IBV_WC_SUCCESS);
 	is(*(uint64_t *)buf, 77);
+	is(ibv_dereg_mr(m), 0);
+}
+
+/* --- addresses that begin at zero ---------------------------------------------------- */
+
+TEST(zero_based)
+{
+	const int access = ALL_ACCESS | IBV_ACCESS_ZERO_BASED;
+	unsigned char *at = anonymous(3 * PAGE);
+	struct ibv_mr *m = ibv_reg_mr(pd, at, 3 * PAGE, access), *usual_mr = mr;
+	struct ends e = make_ends(&usual, NULL);
+
+	yes(m);
+	/* The region's first byte has address 0 for peers, */
+	memset(buf, 0x5a, 2 * PAGE);
+	is(post_rdma(e.a, IBV_WR_RDMA_WRITE, buf, 2 * PAGE, 0, m->rkey), 0);
+	completes(e.scq, 0, IBV_WC_SUCCESS);
+	is(memcmp(at, buf, 2 * PAGE), 0);
+	is(at[2 * PAGE], 0);
+	is(post_rdma(e.a, IBV_WR_RDMA_WRITE, buf, 8, 3 * PAGE - 8, m->rkey), 0);
+	completes(e.scq, 0, IBV_WC_SUCCESS);
+	is(at[3 * PAGE - 1], 0x5a);
+	/* and for its owner. */
+	memset(at + 100, 0xa5, 8);
+	mr = m;
+	is(post_rdma(e.a, IBV_WR_RDMA_WRITE, (void *)100, 8, (uintptr_t)buf, usual_mr->rkey), 0);
+	completes(e.scq, 0, IBV_WC_SUCCESS);
+	is(buf[7], 0xa5);
+	is(buf[8], 0x5a);
+	is(post_rdma(e.a, IBV_WR_RDMA_WRITE, at, 8, (uintptr_t)buf, usual_mr->rkey), EINVAL);
+	mr = usual_mr;
+	is(post_rdma(e.a, IBV_WR_RDMA_WRITE, buf, 8, 3 * PAGE - 7, m->rkey), 0);
+	completes(e.scq, 0, IBV_WC_REM_ACCESS_ERR);
+	end_ends(&e);
+	is(ibv_dereg_mr(m), 0);
+	/* That it begins within a page cannot be said then. */
+	fails(ibv_reg_mr(pd, at + 100, PAGE, access), EINVAL);
+}
+
+/* --- rights ------------------------------------------------------------------------- */
+
+/* What a region was not registered for its owner cannot do either. */
+TEST(local_rights)
+{
+	struct ibv_mr *readable = ibv_reg_mr(pd, buf, PAGE, IBV_ACCESS_REMOTE_READ), *whole = mr;
+	struct ends e = make_ends(&usual, NULL);
+	uint64_t remote = (uintptr_t)buf + BUF_BYTES / 2;
+
+	yes(readable);
+	mr = readable;
+	is(post_rdma(e.a, IBV_WR_RDMA_READ, buf, 8, remote, whole->rkey), EINVAL);
+	is(post_rdma(e.a, IBV_WR_RDMA_WRITE, buf, 8, remote, whole->rkey), 0);
+	completes(e.scq, 0, IBV_WC_SUCCESS);
+	nothing_more(e.scq);
+	/* Into a receive of it nothing is written. */
+	post_receives(e.b, NULL, 3, 1);
+	mr = whole;
+	is(post_send(e.a, 1, buf + BUF_BYTES / 2, 8, 0), 0);
+	completes(e.scq, 1, IBV_WC_REM_OP_ERR);
+	completes(e.rcq, 3, IBV_WC_LOC_PROT_ERR);
+	end_ends(&e);
+	is(ibv_dereg_mr(readable), 0);
+}
+
+/* A region's key is of no use when it has gone, and its number is not taken soon again. */
+TEST(case_119_old_key)
+{
+	uint64_t remote = (uintptr_t)buf + BUF_BYTES / 2;
+	uint32_t key;
+
+	for (int i = 0; i < 50; i++) {
+		struct ibv_mr *m = ibv_reg_mr(pd, (void *)remote, PAGE, ALL_ACCESS);
+
+		yes(m);
+		yes(!i || m->rkey != key);
+		key = m->rkey;
+		is(ibv_dereg_mr(m), 0);
+	}
+	for (int again = 0; again < 2; again++) {
+		struct ibv_mr *m = ibv_reg_mr(pd, (void *)remote, PAGE, ALL_ACCESS);
+		struct ends e = make_ends(&usual, NULL);
+
+		yes(m && m->rkey != key);
+		is(post_rdma(e.a, IBV_WR_RDMA_WRITE, buf, 8, remote, again ? m->rkey : key), 0);
+		completes(e.scq, 0, again ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
+		end_ends(&e);
+		is(ibv_dereg_mr(m), 0);
+	}
+}
+
+/* --- memory of other devices ----------------------------------------------------------- */
+
+/* Register a dma-buf without the provider: 0 or an errno. */
+static int bare_reg_dmabuf(int fd, uint64_t length)
+{
+	uint32_t lkey, rkey;
+	struct {
+		struct ib_uverbs_ioctl_hdr hdr;
+		struct ib_uverbs_attr attr[9];
+	} request = {
+		.hdr = {
+			.length = sizeof(request),
+			.object_id = UVERBS_OBJECT_MR,
+			.method_id = UVERBS_METHOD_REG_DMABUF_MR,
+			.num_attrs = 9,
+			.driver_id = RDMA_DRIVER_HFI1,
+		},
+		.attr = {
+			{ UVERBS_ATTR_REG_DMABUF_MR_HANDLE, 0, UVERBS_ATTR_F_MANDATORY },
+			{ UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE, 0, UVERBS_ATTR_F_MANDATORY,
+			  .data = pd->handle },
+			{ UVERBS_ATTR_REG_DMABUF_MR_OFFSET, 8, UVERBS_ATTR_F_MANDATORY },
+			{ UVERBS_ATTR_REG_DMABUF_MR_LENGTH, 8, UVERBS_ATTR_F_MANDATORY,
+			  .data = length },
+			{ UVERBS_ATTR_REG_DMABUF_MR_IOVA, 8, UVERBS_ATTR_F_MANDATORY },
+			{ UVERBS_ATTR_REG_DMABUF_MR_FD, 4, UVERBS_ATTR_F_MANDATORY,
+			  .data = fd },
+			{ UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS, 8, UVERBS_ATTR_F_MANDATORY,
+			  .data = ALL_ACCESS },
+			{ UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY, 4, UVERBS_ATTR_F_MANDATORY,
+			  .data = (uintptr_t)&lkey },
+			{ UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY, 4, UVERBS_ATTR_F_MANDATORY,
+			  .data = (uintptr_t)&rkey },
+		},
+	};
+
+	return ioctl(ctx->cmd_fd, RDMA_VERBS_IOCTL, &request) ? errno : 0;
+}
+
+/* A dma-buf of memory that holds its offsets; without udmabuf, that memory itself. */
+static int make_dmabuf(size_t bytes)
+{
+	int fd = memfd_create("dmabuf", MFD_ALLOW_SEALING), maker = open("/dev/udmabuf", O_RDWR);
+	unsigned char *at;
+
+	is(ftruncate(fd, bytes), 0);
+	at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	yes(at != MAP_FAILED);
+	fill_pages(at, bytes, 0, 1);
+	is(munmap(at, bytes), 0);
+	if (maker >= 0) {
+		struct udmabuf_create create = { .memfd = fd, .size = bytes };
+
+		is(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+		fd = ioctl(maker, UDMABUF_CREATE, &create);
+		yes(fd >= 0);
+		close(maker);
+	}
+	printf("this is %s\n", maker >= 0 ? "a dma-buf" : "no dma-buf: the kernel makes none");
+	return fd;
+}
+
+/* It is refused as a dma-buf; what can be mapped and pinned is memory like other. */
+TEST(dmabuf)
+{
+	const size_t bytes = 4 * PAGE;
+	int fd = make_dmabuf(bytes);
+	struct ibv_mr *m;
+	struct ends e;
+	void *at;
+
+	fails(ibv_reg_dmabuf_mr(pd, 0, bytes, 0, fd, ALL_ACCESS), EOPNOTSUPP);
+	is(bare_reg_dmabuf(fd, bytes), EOPNOTSUPP);
+	at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	yes(at != MAP_FAILED);
+	errno = 0;
+	m = ibv_reg_mr(pd, at, bytes, ALL_ACCESS);
+	if (!m) {
+		is(errno, EFAULT);
+		puts("its mapping cannot be pinned in this kernel");
+		return;
+	}
+	e = make_ends(&usual, NULL);
+	is(post_rdma(e.a, IBV_WR_RDMA_READ, buf, 8, (uintptr_t)at + 3 * PAGE, m->rkey), 0);
+	completes(e.scq, 0, IBV_WC_SUCCESS);
+	is(*(uint64_t *)buf, 3 * PAGE);
+	end_ends(&e);
 	is(ibv_dereg_mr(m), 0);
 }

@@ -2,6 +2,7 @@
 /* receives.c - receive rings and shared receive queues */
 #include "abi.h"
 
+#include <poll.h>
 #include <rdma/ib_user_verbs.h>
 #include <sys/mman.h>
 
@@ -140,6 +141,138 @@ TEST(srq_limit)
 	is(event.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
 	yes(event.element.srq == srq);
 	srq_is(srq, 20, 0);
+	end_ends(&e);
+	is(ibv_destroy_srq(srq), 0);
+}
+
+static bool limit_event(struct ibv_srq *srq)
+{
+	struct pollfd fd = { .fd = ctx->async_fd, .events = POLLIN };
+	struct ibv_async_event event;
+
+	while (poll(&fd, 1, 0) == 1) {
+		is(ibv_get_async_event(ctx, &event), 0);
+		ibv_ack_async_event(&event);
+		if (event.event_type != IBV_EVENT_SRQ_LIMIT_REACHED)
+			continue;
+		yes(event.element.srq == srq);
+		return true;
+	}
+	return false;
+}
+
+static void limit_event_comes(struct ibv_srq *srq)
+{
+	time_t begun = now();
+
+	while (!limit_event(srq)) {
+		yes(now() - begun < PATIENCE_S);
+		sched_yield();
+	}
+}
+
+/* Told once when fewer than the limit are left, and again only when asked again. */
+TEST(srq_limit_again)
+{
+	struct ibv_srq *srq = make_srq(20);
+	struct ends e = make_ends(&usual, srq);
+
+	post_receives(NULL, srq, 0, 20);
+	is(set_limit(srq, 15), 0);
+	consume(&e, 0, 5); /* 15 left: not below */
+	is(limit_event(srq), false);
+	srq_is(srq, 20, 15);
+	consume(&e, 5, 1);
+	limit_event_comes(srq);
+	srq_is(srq, 20, 0);
+	consume(&e, 6, 4);
+	is(limit_event(srq), false);
+	/* Ten left. A limit that is passed already tells with the next message. */
+	is(set_limit(srq, 12), 0);
+	consume(&e, 10, 1);
+	limit_event_comes(srq);
+	/* Nine. Armed, but never reached; then taken back. */
+	is(set_limit(srq, 5), 0);
+	post_receives(NULL, srq, 20, 5);
+	consume(&e, 11, 9);
+	is(limit_event(srq), false);
+	is(set_limit(srq, 0), 0);
+	consume(&e, 20, 5);
+	is(limit_event(srq), false);
+	end_ends(&e);
+	is(ibv_destroy_srq(srq), 0);
+}
+
+/* Two queue pairs take from one ring, while its owner resizes and fills it. */
+static void *send_many(void *arg)
+{
+	struct ends *e = arg;
+
+	for (int i = 0; i < 1000; i++) {
+		is(post_send(e->a, i, buf + BUF_BYTES / 2, 8, 0), 0);
+		completes(e->scq, i, IBV_WC_SUCCESS);
+	}
+	return NULL;
+}
+
+TEST(srq_resize_under_load)
+{
+	struct ibv_srq *srq = make_srq(10);
+	struct ends e[2];
+	pthread_t thread[2];
+	uint64_t posted = 0, taken = 0;
+	int resized = 0;
+
+	for (int i = 0; i < 2; i++) {
+		e[i] = make_ends(&usual, srq);
+		is(pthread_create(&thread[i], NULL, send_many, &e[i]), 0);
+	}
+	while (taken < 2000) {
+		struct ibv_wc wc;
+
+		while (posted - taken < 10)
+			post_receives(NULL, srq, posted++, 1);
+		for (int i = 0; i < 2; i++) {
+			while (ibv_poll_cq(e[i].rcq, 1, &wc) == 1) {
+				is(wc.status, IBV_WC_SUCCESS);
+				is(wc.byte_len, 8);
+				yes(wc.wr_id < posted);
+				taken++;
+			}
+		}
+		if (taken % 3 == 0) {
+			is(resize_srq(srq, 10 + taken % 50), 0);
+			resized++;
+		}
+	}
+	for (int i = 0; i < 2; i++)
+		is(pthread_join(thread[i], NULL), 0);
+	printf("%d resizes during %d receives\n", resized, (int)taken);
+	for (int i = 0; i < 2; i++)
+		end_ends(&e[i]);
+	is(ibv_destroy_srq(srq), 0);
+}
+
+/* The last receive of a queue pair with an SRQ is told of, when it goes to ERR. */
+TEST(srq_last_receive)
+{
+	struct ibv_srq *srq = make_srq(10);
+	struct ends e = make_ends(&usual, srq);
+	struct ibv_async_event event;
+
+	post_receives(NULL, srq, 0, 3);
+	to_state(e.b, IBV_QPS_ERR);
+	event = next_event(ctx);
+	is(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
+	yes(event.element.qp == e.b);
+	ibv_ack_async_event(&event);
+	/* Its receives are not that queue pair's alone: they stay. */
+	nothing_more(e.rcq);
+	is(ibv_destroy_qp(e.b), 0);
+	e.b = make_qp(&e, &usual, srq);
+	to_state(e.a, IBV_QPS_RESET);
+	connect_ends(&e);
+	consume(&e, 0, 3);
 	end_ends(&e);
 	is(ibv_destroy_srq(srq), 0);
 }
