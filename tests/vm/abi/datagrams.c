@@ -215,6 +215,52 @@ TEST(datagram_by_gid)
 	end_receiver(&to);
 }
 
+/* From nothing up to the MTU, in pieces that end within the header and behind it. */
+TEST(datagram_sizes)
+{
+	static const uint32_t sizes[] = { 0, 1, 99, 4095, 4096 };
+	unsigned char *from = buf + BUF_BYTES / 2;
+	struct ends sender = make_receiver(QKEY), to = make_receiver(QKEY);
+	struct ibv_ah *ah = make_ah((struct ibv_ah_attr){ .dlid = lid_of(ctx) });
+	const uint64_t at = (uintptr_t)buf;
+	struct ibv_sge room[4] = {
+		{ at, 20, mr->lkey }, { at + 20, 30, mr->lkey }, { at + 50, 1, mr->lkey },
+		{ at + 51, 5000, mr->lkey },
+	};
+	struct ibv_recv_wr recv = { .sg_list = room, .num_sge = 4 }, *bad_recv;
+
+	for (uint32_t i = 0; i < 4096; i++)
+		from[i] = i % 251 + 1;
+	for (size_t i = 0; i <= ARRAY_SIZE(sizes); i++) {
+		uint32_t size = i < ARRAY_SIZE(sizes) ? sizes[i] : 4097;
+		struct ibv_sge piece[2] = {
+			{ (uintptr_t)from, size / 3, mr->lkey },
+			{ (uintptr_t)from + size / 3, size - size / 3, mr->lkey },
+		};
+		struct ibv_send_wr wr = {
+			.sg_list = piece,
+			.num_sge = size ? 2 : 0,
+			.opcode = IBV_WR_SEND,
+			.wr.ud = { ah, to.a->qp_num, QKEY },
+		}, *bad;
+
+		if (size > 4096) {
+			is(ibv_post_send(sender.a, &wr, &bad), EINVAL);
+			break;
+		}
+		memset(buf, 0, 8192);
+		is(ibv_post_recv(to.a, &recv, &bad_recv), 0);
+		is(ibv_post_send(sender.a, &wr, &bad), 0);
+		is(next_wc(to.rcq).byte_len, GRH + size);
+		completes(sender.scq, 0, IBV_WC_SUCCESS);
+		is(memcmp(buf + GRH, from, size), 0);
+		is(buf[GRH + size], 0);
+	}
+	is(ibv_destroy_ah(ah), 0);
+	end_receiver(&sender);
+	end_receiver(&to);
+}
+
 TEST(case_116_address_of_another_pd)
 {
 	struct ibv_pd *mine = pd, *other = ibv_alloc_pd(ctx);
@@ -257,11 +303,23 @@ TEST(case_142_qkey)
 /* Entries of the table: the default one, a full member, a limited one, another partition. */
 enum { DEFAULT, FULL, LIMITED, OTHER, PKEYS };
 
+static uint16_t pkey_at(int index)
+{
+	uint16_t pkey;
+
+	is(ibv_query_pkey(ctx, 1, index, &pkey), 0);
+	return ntohs(pkey);
+}
+
 static void set_pkeys(void)
 {
 	set_entry("pkeys", FULL, "0x8005");
 	set_entry("pkeys", LIMITED, "0x0005");
 	set_entry("pkeys", OTHER, "0x8006");
+	is(pkey_at(DEFAULT), 0xffff);
+	is(pkey_at(FULL), 0x8005);
+	is(pkey_at(LIMITED), 0x0005);
+	is(pkey_at(PKEYS), 0);
 }
 
 static void unset_pkeys(void)
