@@ -580,7 +580,7 @@ struct rvt_swqe {
 			uint64_t swap;
 		} atomic;
 		struct {
-			const struct rvt_ah_attr *ah; /* read during the post only */
+			const struct rvt_ah_attr *ah; /* the post replaces it by a copy */
 			const struct rvt_core_pd *ah_pd;
 			uint32_t remote_qpn;
 			uint32_t remote_qkey;
@@ -598,6 +598,9 @@ struct rvt_swqe {
 	uint32_t lpsn;
 	uint32_t ssn;
 	uint32_t num_sge;
+	/* One piece in one row of memory: where, until a region ends. Else NULL. */
+	char *row;
+	uint64_t row_era;
 };
 
 /* Where the bytes of an inline request lie in its slot; the QP's most fit. */

@@ -464,6 +464,84 @@ TEST_F(Regions, DestroyWhileOneOfManySendsUsesIt)
 	}
 }
 
+/* Where the bytes of a waiting request lie was found when it was posted; it is
+   looked up again once any region has ended, and then is the same. */
+TEST_F(Regions, DestroyOfAnotherWhileASendWaits)
+{
+	Mr &to = w.add_mr(64), &other = w.add_mr(64);
+
+	b->attr.min_rnr_timer = 1;
+	again();
+	local.write(0, "the bytes");
+	ASSERT_EQ(a->post(wr_send(1, {local.sge(0, 9)})), 0); /* waits: RNR */
+	other.destroy();
+	/* Wherever its memory is now: this takes the place of the old. */
+	w.add_mr(64).fill('?');
+	local.write(4, "BYTES");
+	ASSERT_EQ(b->recv(2, {to.sge()}), 0);
+	w.m.advance(sim::second);
+	expect_wc(*a->scq, {.id = 1, .opcode = RVT_WC_SEND, .byte_len = 9});
+	expect_wc(*b->rcq, {.id = 2, .byte_len = 9});
+	EXPECT_EQ(to.read(0, 9), "the BYTES");
+}
+
+/* The same key, other pages: no request finds the old ones. */
+TEST_F(Regions, ReregisteredBetweenTwoRequests)
+{
+	Mr &mr = w.add_mr(4096), &elsewhere = w.add_mr(4096), &to = w.add_mr(64);
+	const uint64_t old_page = rvt_core_mr_pages(mr.raw)[0];
+
+	mr.write(0, "old");
+	elsewhere.write(0, "new");
+	ASSERT_EQ(a->post(wr_write(1, {mr.sge(0, 3)}, to.iova, to.key)), 0);
+	expect_wc(*a->scq, {.id = 1, .opcode = RVT_WC_RDMA_WRITE, .byte_len = 3});
+	EXPECT_EQ(to.read(0, 3), "old");
+	rvt_core_mr_unpublish(mr.raw);
+	rvt_core_mr_pages(mr.raw)[0] = rvt_core_mr_pages(elsewhere.raw)[0];
+	ASSERT_EQ(rvt_core_mr_publish(mr.raw, mr.iova, 4096, 1, 12, access_all), 0);
+	ASSERT_EQ(a->post(wr_write(2, {mr.sge(0, 3)}, to.iova, to.key)), 0);
+	expect_wc(*a->scq, {.id = 2, .opcode = RVT_WC_RDMA_WRITE, .byte_len = 3});
+	EXPECT_EQ(to.read(0, 3), "new");
+	rvt_core_mr_unpublish(mr.raw);
+	rvt_core_mr_pages(mr.raw)[0] = old_page;
+	ASSERT_EQ(rvt_core_mr_publish(mr.raw, mr.iova, 4096, 1, 12, access_all), 0);
+}
+
+/* Requests of every form take turns in one slot: none finds what the last left. */
+TEST_F(Regions, OneSlotForRequestsOfEveryForm)
+{
+	Qp *c = w.pair(RVT_QPT_RC, {.max_send_wr = 1, .max_inline = 64}, {}).first;
+	Mr &to = w.add_mr(64);
+	auto write = [&](std::vector<rvt_sge> sge, const std::string &inline_data) {
+		Wr wr = wr_write(1, std::move(sge), to.iova, to.key);
+		const std::string before = to.read(0, 8);
+
+		if (!inline_data.empty()) {
+			wr.flags |= RVT_SEND_INLINE;
+			wr.inline_data = inline_data;
+		}
+		EXPECT_EQ(c->post(wr), 0);
+		expect_wc(*c->scq, {.id = 1, .opcode = RVT_WC_RDMA_WRITE});
+		const std::string after = to.read(0, 8);
+
+		return after == before ? "" : after;
+	};
+
+	local.write(0, "AAAAAAAA");
+	local.write(100, "bbbb");
+	local.write(200, "cccc");
+	to.fill('.');
+	for (int round = 0; round < 3; round++) {
+		EXPECT_EQ(write({local.sge(0, 8)}, ""), "AAAAAAAA");
+		EXPECT_EQ(write({{1, 8, 1}}, "inlined!"), "inlined!");
+		EXPECT_EQ(write({local.sge(0, 8)}, ""), "AAAAAAAA");
+		EXPECT_EQ(write({local.sge(100, 4), local.sge(200, 4)}, ""), "bbbbcccc");
+		EXPECT_EQ(write({}, ""), "");
+		EXPECT_EQ(write({local.sge(0, 0)}, ""), "");
+		EXPECT_EQ(write({local.sge(200, 4), local.sge(0, 0)}, ""), "cccccccc");
+	}
+}
+
 TEST_F(Regions, DestroyOfMemoryThatNobodyUses)
 {
 	Mr &mr = w.add_mr(64);

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //
-// Completion queues: entering, polling, arming, resizing, and core.h's face
+// Completion queues: polling, arming, resizing, and core.h's face
 // of them.
 #include "cq/cq.h"
 
 #include <atomic>
 
-#include "base/shared.h"
 #include "device.h"
-#include "outbox.h"
 
 using namespace rvt;
 
@@ -21,24 +19,15 @@ rvt_core_cq::rvt_core_cq(Device &device, void *context, uint32_t entries, rvt_cq
 
 rvt_core_cq::~rvt_core_cq() = default;
 
-// The poller's index. A user's nonsense equals no index, so at worst the
-// user overwrites his own completions.
-uint32_t rvt_core_cq::tail() const
-{
-	return user_ ? load_acquire(user_ring_->tail) : tail_;
-}
-
-void rvt_core_cq::publish(uint32_t head)
-{
-	head_ = head;
-	if (user_)
-		store_release(user_ring_->head, head);
-}
-
 void rvt_core_cq::trace(rvt_trace_cq_event what)
 {
 	if (rvt_traced(RVT_TRACE_CQ))
 		rvt_trace_cq(dev.lid.value(), ctx, what, cqe());
+}
+
+void rvt_core_cq::trace_complete(rvt_wc wc)
+{
+	rvt_trace_complete(dev.lid.value(), ctx, &wc);
 }
 
 bool rvt_core_cq::overrun(Outbox &out)
@@ -49,32 +38,6 @@ bool rvt_core_cq::overrun(Outbox &out)
 		out.event(*this, RVT_EVENT_CQ_ERR);
 	}
 	return false;
-}
-
-bool rvt_core_cq::enter(const rvt_wc &wc, void *qp_ctx, bool solicited, Outbox &out)
-{
-	SpinGuard guard(lock_);
-	const uint32_t at = head_;
-	const uint32_t next = ring_next(at, cqe() + 1);
-
-	if (overrun_ || next == tail())
-		return overrun(out);
-	if (user_)
-		user_ring_->entry[at] = wc;
-	else
-		kernel_ring_[at] = {wc, qp_ctx};
-	if (rvt_traced(RVT_TRACE_COMPLETE))
-		rvt_trace_complete(dev.lid.value(), ctx, &wc);
-	publish(next);
-
-	if (notify_ == Notify::next ||
-	    (notify_ == Notify::solicited && (solicited || wc.status != RVT_WC_SUCCESS))) {
-		notify_ = Notify::told;
-		out.wake(*this);
-	} else if (notify_ == Notify::told) {
-		notify_ = Notify::none;
-	}
-	return true;
 }
 
 int rvt_core_cq::poll(int n, rvt_kernel_wc *wc)

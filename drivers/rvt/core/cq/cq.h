@@ -10,11 +10,8 @@
 #include "base/lock.h"
 #include "base/memory.h"
 #include "base/object.h"
-
-namespace rvt
-{
-class Outbox;
-}
+#include "base/shared.h"
+#include "outbox.h"
 
 struct rvt_core_cq : rvt::Object {
 	rvt_core_cq(rvt::Device &device, void *context, uint32_t entries, rvt_cq_ring *user_ring,
@@ -37,9 +34,20 @@ private:
 	// What to tell of; told: nothing more, and the newest entry has been told of.
 	enum class Notify : uint8_t { none, told, solicited, next };
 
-	uint32_t tail() const RVT_REQUIRES(lock_);
-	void publish(uint32_t head) RVT_REQUIRES(lock_);
+	// The poller's index. A user's nonsense equals no index, so at worst the
+	// user overwrites his own completions.
+	uint32_t tail() const RVT_REQUIRES(lock_)
+	{
+		return user_ ? rvt::load_acquire(user_ring_->tail) : tail_;
+	}
+	void publish(uint32_t head) RVT_REQUIRES(lock_)
+	{
+		head_ = head;
+		if (user_)
+			rvt::store_release(user_ring_->head, head);
+	}
 	void trace(rvt_trace_cq_event what);
+	void trace_complete(rvt_wc wc);
 	// Nothing is entered any more; says so once. False.
 	bool overrun(rvt::Outbox &out) RVT_REQUIRES(lock_);
 
@@ -55,5 +63,33 @@ private:
 	rvt_cq_ring *user_ring_ RVT_GUARDED_BY(lock_);
 	rvt::Array<rvt_kernel_wc> kernel_ring_ RVT_GUARDED_BY(lock_);
 };
+
+// Part of its callers, so that the entry is made in the ring and nowhere else.
+[[gnu::always_inline]] inline bool rvt_core_cq::enter(const rvt_wc &wc, void *qp_ctx,
+						      bool solicited, rvt::Outbox &out)
+{
+	rvt::SpinGuard guard(lock_);
+	const uint32_t at = head_;
+	const uint32_t next = rvt::ring_next(at, cqe() + 1);
+
+	if (overrun_ || next == tail()) [[unlikely]]
+		return overrun(out);
+	if (user_)
+		user_ring_->entry[at] = wc;
+	else
+		kernel_ring_[at] = {wc, qp_ctx};
+	if (rvt_traced(RVT_TRACE_COMPLETE))
+		trace_complete(wc);
+	publish(next);
+
+	if (notify_ == Notify::next ||
+	    (notify_ == Notify::solicited && (solicited || wc.status != RVT_WC_SUCCESS))) {
+		notify_ = Notify::told;
+		out.wake(*this);
+	} else if (notify_ == Notify::told) {
+		notify_ = Notify::none;
+	}
+	return true;
+}
 
 #endif

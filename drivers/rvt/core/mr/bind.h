@@ -11,12 +11,13 @@
 namespace rvt
 {
 
-// Does a user's key grant this access to these bytes? In a read section.
-inline bool key_grants(const Pd &pd, const rvt_sge &sge, uint32_t access)
+// The region by which a user's key grants this access to these bytes; else
+// null. In a read section.
+inline const Mr *granting(const Pd &pd, const rvt_sge &sge, uint32_t access)
 {
 	const Mr *mr = pd.dev.keys.slot(sge.lkey);
 
-	return mr && mr->grants(pd, sge.lkey, sge.addr, sge.length, access);
+	return mr && mr->grants(pd, sge.lkey, sge.addr, sge.length, access) ? mr : nullptr;
 }
 
 // Other regions than of registered pages, and key 0.

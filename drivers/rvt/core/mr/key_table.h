@@ -36,6 +36,14 @@ public:
 	}
 	uint32_t count() const { return count_.load(std::memory_order_relaxed); }
 
+	// What a region's key granted, and where, holds as long as no region of
+	// registered pages has ended since: so long the era is the same. A new
+	// one begins after the key has gone, and before unpublish() waits for the
+	// read sections. Ask before the look-up, and again in a read section
+	// before use.
+	uint64_t era() const { return era_.load(std::memory_order_acquire); }
+	void end_era() { era_.fetch_add(1, std::memory_order_release); }
+
 private:
 	static constexpr uint32_t leaf_size = 512;
 	static constexpr uint32_t slots = 1u << Key::index_bits;
@@ -49,6 +57,7 @@ private:
 	std::array<std::atomic<Leaf *>, slots / leaf_size> leaves_{};
 	uint32_t next_ RVT_GUARDED_BY(lock_) = 1;
 	std::atomic<uint32_t> count_{0};
+	std::atomic<uint64_t> era_{0};
 };
 
 } // namespace rvt

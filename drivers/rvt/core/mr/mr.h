@@ -49,12 +49,12 @@ struct Piece {
 struct rvt_core_mr {
 	rvt_core_mr(rvt::Pd &owner, rvt_mr_kind region_kind) : kind(region_kind), pd_(&owner) {}
 
-	// A usable region that grants all of @access over all the bytes? No region
-	// has key 0.
+	// A usable region that grants all of @access over all the bytes? The key's
+	// slot led here, thus the key is not 0, which an unusable region has.
 	bool grants(const rvt::Pd &pd, uint32_t wanted_key, uint64_t addr, uint64_t length,
 		    uint32_t access) const
 	{
-		if (live_key_.load(std::memory_order_acquire) != wanted_key || wanted_key == 0)
+		if (live_key_.load(std::memory_order_acquire) != wanted_key)
 			return false;
 		if (pd_.load(std::memory_order_relaxed) != &pd || (access_ & access) != access)
 			return false;

@@ -148,6 +148,7 @@ void rvt_core_mr::unpublish()
 {
 	const uint32_t gone = live_key_.exchange(0, std::memory_order_seq_cst);
 
+	pd().dev.keys.end_era();
 	pd().mr_clean(gone ? gone : key);
 	rvt_os_read_synchronize();
 	if (gone)

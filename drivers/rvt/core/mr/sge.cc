@@ -11,8 +11,6 @@ namespace rvt
 namespace
 {
 
-// One memcpy between two chances for other tasks.
-constexpr size_t copy_slice = 256 * 1024;
 constexpr size_t polled_tail = 8;
 
 void copy_bytewise(char *to, const char *from, size_t n)
@@ -42,6 +40,29 @@ void copy_bytes(char *to, const char *from, size_t n)
 		__builtin_memcpy(to, from, n);
 }
 
+} // namespace
+
+void SgeState::release_all()
+{
+	for (; cur < num; cur++) {
+		if (sge[cur].mr)
+			sge[cur].mr->unpin();
+	}
+	clear();
+}
+
+void copy_row_slowly(char *to, const char *from, size_t length, bool copy_last)
+{
+	const size_t tail = copy_last ? std::min(length, polled_tail) : 0;
+
+	copy_bytes(to, from, length - tail);
+	if (tail)
+		copy_bytewise(to + length - tail, from + length - tail, tail);
+}
+
+namespace
+{
+
 template <auto copy>
 void copy_to_pieces(SgeState &ss, const char *from, size_t length, bool release)
 {
@@ -57,9 +78,11 @@ void copy_to_pieces(SgeState &ss, const char *from, size_t length, bool release)
 	}
 }
 
-[[gnu::noinline]] void scatter(SgeState &ss, const char *from, size_t body, size_t tail,
-			       bool release)
+void scatter(SgeState &ss, const char *from, size_t length, bool release, bool copy_last)
 {
+	const size_t tail = copy_last ? std::min(length, polled_tail) : 0;
+	const size_t body = length - tail;
+
 	copy_to_pieces<copy_bytes>(ss, from, body, release);
 	copy_to_pieces<copy_bytewise>(ss, from + body, tail, release);
 }
@@ -91,15 +114,11 @@ extern "C" void rvt_copy_sge(rvt::Qp *, rvt::SgeState *ss, const void *data, uin
 	using namespace rvt;
 
 	const char *from = static_cast<const char *>(data);
-	const size_t tail = copy_last ? std::min<size_t>(length, polled_tail) : 0;
-	const size_t body = length - tail;
 
 	if (char *to = ss->row(length)) {
-		copy_bytes(to, from, body);
-		if (tail)
-			copy_bytewise(to + body, from + body, tail);
+		copy_row(to, from, length, copy_last);
 		ss->advance(length, release);
 	} else {
-		scatter(*ss, from, body, tail, release);
+		scatter(*ss, from, length, release, copy_last);
 	}
 }

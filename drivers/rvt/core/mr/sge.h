@@ -31,7 +31,14 @@ struct SgeState {
 	uint64_t length = 0; // of all entries
 
 	// Begin again with an empty list in the same room.
-	void clear() { num = cur = used = 0, length = 0; }
+	void clear() { set(0, 0); }
+	// Begin with so many entries, which are there already.
+	void set(uint32_t entries, uint64_t bytes)
+	{
+		num = entries;
+		cur = used = 0;
+		length = bytes;
+	}
 	// The entry behind the last one; add() makes it part of the list.
 	BoundSge &spare() const { return sge[num]; }
 	void add() { length += sge[num++].length; }
@@ -77,13 +84,27 @@ struct SgeState {
 	// Unpin what is still in use; the list is empty afterwards.
 	void release()
 	{
-		for (; cur < num; cur++) {
-			if (sge[cur].mr)
-				sge[cur].mr->unpin();
-		}
-		clear();
+		if (cur < num && (num > 1 || sge[0].mr)) [[unlikely]]
+			release_all();
+		else
+			clear();
 	}
+	void release_all();
 };
+
+// One memcpy between two chances for other tasks.
+inline constexpr size_t copy_slice = 256 * 1024;
+
+// Many bytes, or such that somebody waits for by looking at the last one.
+void copy_row_slowly(char *to, const char *from, size_t length, bool copy_last);
+// Copy bytes that are in one row at both ends; see rvt_copy_sge().
+inline void copy_row(char *to, const char *from, size_t length, bool copy_last)
+{
+	if (length <= copy_slice && !copy_last)
+		__builtin_memcpy(to, from, length);
+	else
+		copy_row_slowly(to, from, length, copy_last);
+}
 
 } // namespace rvt
 

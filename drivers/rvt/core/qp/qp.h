@@ -30,8 +30,8 @@ namespace rvt
 class Outbox;
 class QpLocks;
 
-// What a state allows (InfiniBand 10.3.1).
-struct StateInfo {
+// What a state allows (InfiniBand 10.3.1). Of a size that is quick to multiply by.
+struct alignas(8) StateInfo {
 	bool post_recv, process_recv, post_send, start_send, continue_send, flush_send, flush_recv;
 };
 
@@ -89,10 +89,6 @@ struct rvt_core_qp : rvt::Object {
 	}
 	// The pieces of a request follow it in the slot.
 	rvt_sge *swqe_sge(rvt_swqe &wqe) const { return reinterpret_cast<rvt_sge *>(&wqe + 1); }
-	rvt_ah_attr &swqe_ah(const rvt_swqe &wqe) const
-	{
-		return ud_ah[(reinterpret_cast<const uint8_t *>(&wqe) - sq.memory) / sq.stride];
-	}
 
 	rvt::QpState state() const { return state_.load(std::memory_order_acquire); }
 	void set_state(rvt::QpState s) RVT_REQUIRES(r_lock, s_lock)
@@ -454,9 +450,6 @@ void finish_error(Qp &qp, int last_wqe, Outbox &out) RVT_REQUIRES(qp.r_lock)
 	RVT_EXCLUDES(qp.s_lock);
 // Flush what the user wrote into the mapped ring after ERR.
 void flush_late_receives(Qp &qp);
-// Complete a receive. False: the queue is overrun, the QP has to go to ERR.
-[[nodiscard]] bool complete_recv(Qp &qp, const rvt_wc &wc, bool solicited, Outbox &out)
-	RVT_REQUIRES(qp.r_lock);
 // Complete a receive with an error.
 void fail_recv(Qp &qp, uint64_t wr_id, rvt_wc_status status, Outbox &out) RVT_REQUIRES(qp.r_lock);
 // Complete what waits in the QP's own ring as flushed.

@@ -70,12 +70,9 @@ void leave(Qp &qp) RVT_REQUIRES(qp.s_lock)
 		rvt_os_wake(&qp.dev.waitq);
 }
 
-void count_completion(Qp &qp, rvt_wc_status status)
+[[gnu::noinline]] void count_failure(Qp &qp, rvt_wc_status status)
 {
 	switch (status) {
-	case RVT_WC_SUCCESS:
-		qp.count(RVT_CNT_SENDS);
-		break;
 	case RVT_WC_WR_FLUSH_ERR:
 		qp.count_shared(RVT_CNT_FLUSHED);
 		break;
@@ -101,7 +98,8 @@ void count_completion(Qp &qp, rvt_wc_status status)
 	const uint32_t last = qp.s_last.load(std::memory_order_relaxed);
 	const uint32_t next = ring_next(last, qp.sq.size);
 	const rvt_swqe &wqe = qp.swqe(last);
-	const bool tell = qp.sig_all || wqe.flags & RVT_SEND_SIGNALED || status != RVT_WC_SUCCESS;
+	const bool success = status == RVT_WC_SUCCESS;
+	const bool tell = qp.sig_all || wqe.flags & RVT_SEND_SIGNALED || !success;
 	rvt_wc wc{};
 
 	wc.wr_id = wqe.wr_id;
@@ -109,7 +107,10 @@ void count_completion(Qp &qp, rvt_wc_status status)
 	wc.opcode = wr_info(wqe.opcode).wc;
 	wc.byte_len = wqe.length;
 	wc.qp_num = qp.qpn.value();
-	count_completion(qp, status);
+	if (success) [[likely]]
+		qp.count(RVT_CNT_SENDS);
+	else
+		count_failure(qp, status);
 
 	// Progress: all retries are available again.
 	qp.s_retry = qp.attr.retry_cnt;
@@ -117,7 +118,7 @@ void count_completion(Qp &qp, rvt_wc_status status)
 	if (qp.s_cur == last)
 		qp.s_cur = next;
 	qp.s_last.store(next, std::memory_order_release);
-	if (!tell || qp.send_cq.enter(wc, qp.ctx, status != RVT_WC_SUCCESS, out))
+	if (!tell || qp.send_cq.enter(wc, qp.ctx, !success, out))
 		return true;
 	qp.count_shared(RVT_CNT_CQ_OVERRUNS);
 	return false;
@@ -265,7 +266,8 @@ Stop run_slice(Qp &qp, Transport transport, Budget &budget, Outbox &out, int sec
 			const Next next = pick(qp);
 
 			if (next == Next::idle) {
-				note_drained(qp, out);
+				if (qp.state() == QpState::sqd) [[unlikely]]
+					note_drained(qp, out);
 				break;
 			}
 			if (budget.spent() || out.has_events()) {
@@ -352,7 +354,7 @@ void run_engine(Qp &qp, int section)
 	}
 }
 
-bool bind_send(Qp &qp, rvt_swqe &wqe, const WrInfo &info)
+bool bind_pieces(Qp &qp, rvt_swqe &wqe, const WrInfo &info)
 {
 	const uint32_t access = info.writes_local ? RVT_ACCESS_LOCAL_WRITE : 0;
 	const rvt_sge *sge = qp.swqe_sge(wqe);

@@ -6,6 +6,8 @@
 #ifndef RVT_TRANSPORT_ENGINE_H
 #define RVT_TRANSPORT_ENGINE_H
 
+#include "device.h"
+#include "pd.h"
 #include "qp/qp.h"
 
 namespace rvt
@@ -46,9 +48,17 @@ Verdict carry_datagram(Qp &qp, rvt_swqe &wqe, const Path &path, Outbox &out);
 // @section: from rvt_os_read_lock(), ends here.
 void run_engine(Qp &qp, int section);
 
+[[nodiscard]] bool bind_pieces(Qp &qp, rvt_swqe &wqe, const WrInfo &info);
 // Find the regions of a request's pieces, or its inline bytes. False: a key
 // does not grant it. In a read section, the engine busy.
-[[nodiscard]] bool bind_send(Qp &qp, rvt_swqe &wqe, const WrInfo &info);
+[[nodiscard]] inline bool bind_send(Qp &qp, rvt_swqe &wqe, const WrInfo &info)
+{
+	if (!wqe.row || wqe.row_era != qp.pd.dev.keys.era())
+		return bind_pieces(qp, wqe, info);
+	qp.s_sge.sge[0] = {nullptr, reinterpret_cast<uint64_t>(wqe.row), wqe.length, 0};
+	qp.s_sge.set(1, wqe.length);
+	return true;
+}
 // Count a message that went from @from to @to, on two devices.
 void count_between(Qp &from, Qp &to, uint32_t packets, uint32_t bytes);
 // Count a message that went from @from to @to because of @req, one of the two.

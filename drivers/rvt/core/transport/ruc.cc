@@ -10,6 +10,7 @@
 #include "mr/bind.h"
 #include "outbox.h"
 #include "transport/engine.h"
+#include "wq/recv.h"
 
 namespace rvt
 {
@@ -64,14 +65,9 @@ Verdict lost(const Qp &req)
 }
 
 // Move bytes from one list to another, piece by piece.
-void transfer(Qp &qp, SgeState &to, SgeState &from, uint32_t length, bool copy_last)
+[[gnu::noinline]] void transfer_pieces(Qp &qp, SgeState &to, SgeState &from, uint32_t length,
+				       bool copy_last)
 {
-	// Most messages are short, and each end is in one row.
-	if (const char *data = from.row(length)) {
-		rvt_copy_sge(&qp, &to, data, length, true, copy_last);
-		from.advance(length, true);
-		return;
-	}
 	while (length) {
 		const Piece piece = from.piece(length);
 		const auto size = static_cast<uint32_t>(piece.size);
@@ -84,16 +80,31 @@ void transfer(Qp &qp, SgeState &to, SgeState &from, uint32_t length, bool copy_l
 	}
 }
 
+// Move a message from one list to another. Its bytes move once: the caller
+// releases both lists, wherever they are afterwards.
+[[gnu::always_inline]] inline void transfer(Qp &qp, SgeState &to, SgeState &from, uint32_t length,
+					    bool copy_last)
+{
+	// Most messages are short, and each end is in one row.
+	const char *data = from.row(length);
+	char *row = data ? to.row(length) : nullptr;
+
+	if (row)
+		copy_row(row, data, length, copy_last);
+	else
+		transfer_pieces(qp, to, from, length, copy_last);
+}
+
 // One piece of remote memory as a list. Key 0 is nobody's to give away.
 class RemoteMemory
 {
 public:
-	RemoteMemory(const Message &m, uint64_t length, uint32_t access)
+	[[gnu::always_inline]] RemoteMemory(const Message &m, uint32_t length, uint32_t access)
+		: piece_{nullptr, m.wqe.remote_addr, length, m.wqe.rkey}
 	{
-		piece_ = {nullptr, m.wqe.remote_addr, static_cast<uint32_t>(length), m.wqe.rkey};
 		state_.sge = &piece_;
 		if (m.wqe.rkey && bind_sge(m.resp.pd, piece_, access))
-			state_.add();
+			state_.set(1, length);
 	}
 	~RemoteMemory() { state_.release(); }
 	RemoteMemory(const RemoteMemory &) = delete;
@@ -108,14 +119,14 @@ private:
 };
 
 // A send with invalidate: only once no byte moves any more, its own neither.
-Fault invalidate(const Message &m) RVT_REQUIRES(m.resp.r_lock)
+Fault invalidate(Qp &req, Qp &resp, uint32_t key) RVT_REQUIRES(resp.r_lock)
 {
-	m.req.s_sge.release();
-	m.resp.r_sge.release();
+	req.s_sge.release();
+	resp.r_sge.release();
 
-	Mr *mr = m.resp.dev.keys.slot(m.wqe.imm);
+	Mr *mr = resp.dev.keys.slot(key);
 
-	return mr && !failed(mr->invalidate(m.resp.pd, m.wqe.imm)) ? Fault::none : Fault::access;
+	return mr && !failed(mr->invalidate(resp.pd, key)) ? Fault::none : Fault::access;
 }
 
 Fault take_receive(const Message &m, bool id_only) RVT_REQUIRES(m.resp.r_lock)
@@ -138,7 +149,7 @@ Fault do_send(const Message &m) RVT_REQUIRES(m.resp.r_lock)
 		return Fault::too_long;
 	transfer(m.resp, m.resp.r_sge, m.req.s_sge, m.wqe.length, false);
 	m.resp.r_sge.release();
-	return m.info.inv ? invalidate(m) : Fault::none;
+	return m.info.inv ? invalidate(m.req, m.resp, m.wqe.imm) : Fault::none;
 }
 
 Fault do_write(const Message &m) RVT_REQUIRES(m.resp.r_lock)
@@ -188,7 +199,7 @@ uint64_t operate(uint64_t &word, const rvt_swqe &wqe)
 	return old;
 }
 
-Fault do_atomic(const Message &m) RVT_REQUIRES(m.resp.r_lock)
+[[gnu::always_inline]] inline Fault do_atomic(const Message &m) RVT_REQUIRES(m.resp.r_lock)
 {
 	if (!(m.resp.r_access & RVT_ACCESS_REMOTE_ATOMIC) || !m.resp.r_max_rd_atomic ||
 	    m.wqe.remote_addr % atomic_size)
@@ -263,18 +274,18 @@ void arm_migration(const Message &m)
 	}
 }
 
-void fail_responder(const Message &m, const FaultInfo &fault, rvt_trace_cause cause)
-	RVT_REQUIRES(m.resp.r_lock)
+void fail_responder(Qp &resp, const FaultInfo &fault, rvt_trace_cause cause, Outbox &out)
+	RVT_REQUIRES(resp.r_lock)
 {
 	int last_wqe;
 	{
-		SpinGuard s(m.resp.s_lock);
+		SpinGuard s(resp.s_lock);
 
-		last_wqe = rvt_error_qp(&m.resp, fault.receive, cause, m.out);
+		last_wqe = rvt_error_qp(&resp, fault.receive, cause, out);
 	}
-	finish_error(m.resp, last_wqe, m.out);
+	finish_error(resp, last_wqe, out);
 	if (fault.raises)
-		m.out.event(m.resp, fault.event);
+		out.event(resp, fault.event);
 }
 
 void complete_receive(const Message &m) RVT_REQUIRES(m.resp.r_lock)
@@ -298,8 +309,8 @@ void complete_receive(const Message &m) RVT_REQUIRES(m.resp.r_lock)
 	wc.sl = m.resp.r_peer_ah.sl;
 	wc.port_num = 1;
 	if (!complete_recv(m.resp, wc, m.wqe.flags & RVT_SEND_SOLICITED, m.out))
-		fail_responder(m, faults[static_cast<size_t>(Fault::receive)],
-			       RVT_TRACE_CAUSE_OVERRUN);
+		fail_responder(m.resp, faults[static_cast<size_t>(Fault::receive)],
+			       RVT_TRACE_CAUSE_OVERRUN, m.out);
 }
 
 Verdict deliver(const Message &m, const Path &path)
@@ -328,7 +339,7 @@ Verdict deliver(const Message &m, const Path &path)
 	if (fault != Fault::none) {
 		const FaultInfo &info = faults[static_cast<size_t>(fault)];
 
-		fail_responder(m, info, RVT_TRACE_CAUSE_RECV);
+		fail_responder(m.resp, info, RVT_TRACE_CAUSE_RECV, m.out);
 		return Verdict::done(m.req.type == QpType::rc ? info.requester : RVT_WC_SUCCESS);
 	}
 	complete_receive(m);

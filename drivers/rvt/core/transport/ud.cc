@@ -9,6 +9,7 @@
 #include "device.h"
 #include "outbox.h"
 #include "transport/engine.h"
+#include "wq/recv.h"
 
 namespace rvt
 {
@@ -215,7 +216,7 @@ void deliver_unicast(const Datagram &d)
 
 Verdict carry_datagram(Qp &req, rvt_swqe &wqe, const Path &path, Outbox &out)
 {
-	const Datagram d = {req, wqe, req.swqe_ah(wqe), path, out};
+	const Datagram d = {req, wqe, *wqe.ud.ah, path, out};
 
 	if (!bind_send(req, wqe, wr_info(wqe.opcode)))
 		return Verdict::done(RVT_WC_LOC_PROT_ERR);

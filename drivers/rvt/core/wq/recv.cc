@@ -2,28 +2,15 @@
 //
 // The receive side of a queue pair: taking receives, completing them,
 // flushing them.
-#include "cq/cq.h"
+#include "wq/recv.h"
+
 #include "device.h"
-#include "mr/bind.h"
 #include "outbox.h"
 #include "pd.h"
-#include "qp/qp.h"
 #include "wq/srq.h"
 
 namespace rvt
 {
-
-bool complete_recv(Qp &qp, const rvt_wc &wc, bool solicited, Outbox &out)
-{
-	if (wc.status == RVT_WC_SUCCESS)
-		qp.count(RVT_CNT_RECVS);
-	else if (wc.status == RVT_WC_WR_FLUSH_ERR)
-		qp.count_shared(RVT_CNT_FLUSHED);
-	if (qp.recv_cq.enter(wc, qp.ctx, solicited, out))
-		return true;
-	qp.count_shared(RVT_CNT_CQ_OVERRUNS);
-	return false;
-}
 
 namespace
 {
@@ -39,21 +26,14 @@ rvt_wc failed_recv(const Qp &qp, uint64_t wr_id, rvt_wc_status status)
 	return wc;
 }
 
-// Find the region of each piece; empty pieces are gone already. In a read
-// section. False: a key does not grant writing there; nothing stays pinned.
-bool bind_receive(Qp &qp) RVT_REQUIRES(qp.r_lock)
+[[gnu::noinline]] Take take_shared(Qp &qp, Srq &srq, SgeState *pieces, uint64_t need, Outbox &out)
+	RVT_REQUIRES(qp.r_lock)
 {
-	const Pd &pd = qp.srq ? qp.srq->pd : qp.pd;
-	SgeState &list = qp.r_sge;
+	const Take take = srq.rq.take(qp.r_wr_id, pieces, &srq.pd, need);
 
-	for (uint32_t i = 0; i < list.num; i++) {
-		if (!bind_sge(pd, list.sge[i], RVT_ACCESS_LOCAL_WRITE)) {
-			list.num = i;
-			list.release();
-			return false;
-		}
-	}
-	return true;
+	if (take != Take::empty && take != Take::too_small && srq.limit_reached())
+		out.event(srq, RVT_EVENT_SRQ_LIMIT_REACHED);
+	return take;
 }
 
 } // namespace
@@ -90,30 +70,27 @@ extern "C" {
 
 int rvt_get_rwqe(Qp *qp, int wr_id_only, uint64_t need, Outbox &out)
 {
-	rvt_rq &rq = qp->srq ? qp->srq->rq : qp->rq;
-	uint64_t wr_id;
+	SgeState *pieces = wr_id_only ? nullptr : &qp->r_sge;
 
 	if (!state_info(qp->state()).process_recv)
 		return 0;
-
-	const Take take = rq.take(wr_id, wr_id_only ? nullptr : &qp->r_sge, need);
-	if (take == Take::empty)
+	switch (qp->srq ? take_shared(*qp, *qp->srq, pieces, need, out)
+			: qp->rq.take(qp->r_wr_id, pieces, &qp->pd, need)) {
+	case Take::got:
+		qp->r_wrid_valid = true;
+		return 1;
+	case Take::empty:
 		return 0;
-	if (take == Take::too_small)
+	case Take::too_small:
 		return -2;
-	if (qp->srq && qp->srq->limit_reached())
-		out.event(*qp->srq, RVT_EVENT_SRQ_LIMIT_REACHED);
-	if (take == Take::malformed) {
-		fail_recv(*qp, wr_id, RVT_WC_LOC_QP_OP_ERR, out);
+	case Take::malformed:
+		fail_recv(*qp, qp->r_wr_id, RVT_WC_LOC_QP_OP_ERR, out);
+		return -1;
+	case Take::denied:
+		fail_recv(*qp, qp->r_wr_id, RVT_WC_LOC_PROT_ERR, out);
 		return -1;
 	}
-	if (!wr_id_only && !bind_receive(*qp)) {
-		fail_recv(*qp, wr_id, RVT_WC_LOC_PROT_ERR, out);
-		return -1;
-	}
-	qp->r_wr_id = wr_id;
-	qp->r_wrid_valid = true;
-	return 1;
+	return 0;
 }
 
 void rvt_comm_est(Qp *qp, Outbox &out)

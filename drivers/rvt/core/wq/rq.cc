@@ -4,6 +4,7 @@
 #include "wq/rq.h"
 
 #include "base/shared.h"
+#include "mr/bind.h"
 
 namespace rvt
 {
@@ -27,9 +28,9 @@ bool rvt_rq::head(uint32_t &index) const
 	return index < size_;
 }
 
-void rvt_rq::advance()
+inline void rvt_rq::advance(uint32_t from)
 {
-	const uint32_t tail = ring_next(tail_now(), size_);
+	const uint32_t tail = ring_next(from, size_);
 
 	taken_++;
 	tail_.store(tail, std::memory_order_release);
@@ -57,45 +58,68 @@ Errno rvt_rq::post(uint64_t wr_id, const rvt_sge *sge, uint32_t num_sge)
 	return Errno::ok;
 }
 
-Take rvt_rq::take(uint64_t &wr_id, SgeState *to, uint64_t need)
+// Empty pieces are left out, their keys not looked at. False: a key does not
+// grant writing there.
+[[gnu::always_inline]] inline bool rvt_rq::take_pieces(const rvt_rwqe &wqe, uint32_t num_sge,
+						       SgeState &to, const Pd &pd) const
 {
-	SpinGuardIf guard(shared, consumer_);
-	uint32_t end;
+	BoundSge *piece = to.sge;
+	uint64_t length = 0;
+	uint32_t num = 0;
+	bool granted = true;
 
-	if (!exists() || !head(end) || end == tail_now())
-		return Take::empty;
+	for (uint32_t i = 0; i < num_sge; i++) {
+		// The compiler must not read the user's memory twice.
+		const volatile rvt_sge &raw = wqe.sge[i];
 
-	const rvt_rwqe *wqe = entry(tail_now());
-	const uint32_t num_sge = std::atomic_ref(const_cast<uint8_t &>(wqe->num_sge))
-					 .load(std::memory_order_relaxed);
-
-	wr_id = wqe->wr_id;
-	if (num_sge > max_sge) {
-		advance();
-		return Take::malformed;
+		*piece = {nullptr, raw.addr, raw.length, raw.lkey};
+		if (!piece->length)
+			continue;
+		length += piece->length;
+		if (!bind_sge(pd, *piece, RVT_ACCESS_LOCAL_WRITE)) [[unlikely]]
+			granted = false;
+		piece++;
+		num++;
 	}
-	if (to) {
-		to->clear();
-		for (uint32_t i = 0; i < num_sge; i++) {
-			// The compiler must not read the user's memory twice.
-			const volatile rvt_sge &raw = wqe->sge[i];
-			const BoundSge piece = {nullptr, raw.addr, raw.length, raw.lkey};
-
-			if (piece.length)
-				to->add(piece);
-		}
-		if (to->length < need) {
-			to->clear();
-			return Take::too_small;
-		}
-	}
-	advance();
-	return Take::got;
+	to.set(num, length);
+	return granted;
 }
 
-bool rvt_rq::take_id(uint64_t &wr_id)
+[[gnu::noinline]] Take rvt_rq::take_shared(uint64_t &wr_id, SgeState *to, const Pd *pd,
+					   uint64_t need)
 {
-	return take(wr_id, nullptr, 0) != Take::empty;
+	SpinGuard guard(consumer_);
+
+	return take_next(wr_id, to, pd, need);
+}
+
+Take rvt_rq::take_next(uint64_t &wr_id, SgeState *to, const Pd *pd, uint64_t need)
+{
+	const uint32_t at = tail_now();
+	Take result = Take::got;
+	uint32_t end;
+
+	if (!exists() || !head(end) || end == at)
+		return Take::empty;
+
+	const rvt_rwqe &wqe = *entry(at);
+	const uint32_t num_sge =
+		std::atomic_ref(const_cast<uint8_t &>(wqe.num_sge)).load(std::memory_order_relaxed);
+
+	wr_id = wqe.wr_id;
+	if (num_sge > max_sge) {
+		result = Take::malformed;
+	} else if (to) {
+		const bool granted = take_pieces(wqe, num_sge, *to, *pd);
+
+		if (!granted || to->length < need) [[unlikely]] {
+			result = to->length < need ? Take::too_small : Take::denied;
+			to->release_all();
+		}
+	}
+	if (result != Take::too_small)
+		advance(at);
+	return result;
 }
 
 void rvt_rq::empty()

@@ -20,6 +20,7 @@ enum class Take : uint8_t {
 	empty,
 	too_small, // the entry at the tail has less room than asked; it stays
 	malformed, // the user wrote nonsense; it is off the ring, its wr_id is known
+	denied,	   // a key does not grant writing there; as above
 };
 
 // The memory of a ring: mapped and the caller's, or the core's own.
@@ -41,10 +42,15 @@ struct rvt_rq {
 
 	Errno post(uint64_t wr_id, const rvt_sge *sge, uint32_t num_sge);
 	// Take the next entry if it has room for @need bytes (0: in any case).
-	// The pieces, keys unchecked, go to @to unless null.
-	Take take(uint64_t &wr_id, SgeState *to, uint64_t need);
+	// Its pieces, found by the keys of @pd, go to @to unless that is null; when
+	// nothing was got, the list is empty. With a list: in a read section.
+	// Locks: r_lock of the queue pair whose ring it is, none for an SRQ's.
+	Take take(uint64_t &wr_id, SgeState *to, const Pd *pd, uint64_t need) RVT_NO_TSA
+	{
+		return shared ? take_shared(wr_id, to, pd, need) : take_next(wr_id, to, pd, need);
+	}
 	// Take only the cookie, of whatever is next.
-	bool take_id(uint64_t &wr_id);
+	bool take_id(uint64_t &wr_id) { return take(wr_id, nullptr, nullptr, 0) != Take::empty; }
 	// Throw all entries away.
 	void empty();
 	// Entries posted, as far as the user's head can be believed.
@@ -69,7 +75,12 @@ private:
 	rvt_rwqe *entry(uint32_t index) const RVT_REQUIRES(consumer_);
 	// The poster's index; false if it points outside.
 	bool head(uint32_t &index) const RVT_REQUIRES(consumer_);
-	void advance() RVT_REQUIRES(consumer_);
+	Take take_shared(uint64_t &wr_id, SgeState *to, const Pd *pd, uint64_t need)
+		RVT_EXCLUDES(consumer_);
+	Take take_next(uint64_t &wr_id, SgeState *to, const Pd *pd, uint64_t need)
+		RVT_REQUIRES(consumer_);
+	bool take_pieces(const rvt_rwqe &wqe, uint32_t num_sge, SgeState &to, const Pd &pd) const;
+	void advance(uint32_t from) RVT_REQUIRES(consumer_);
 	void copy_entries(RqMemory &memory, uint32_t from, uint32_t end, uint32_t &to) const;
 
 	SpinLock consumer_{RVT_LOCK_RQ_CONSUMER};

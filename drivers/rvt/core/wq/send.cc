@@ -21,16 +21,28 @@ constexpr uint32_t packets(uint32_t length, uint8_t mtu_shift)
 
 static_assert(packets(0, 8) == 1 && packets(256, 8) == 1 && packets(257, 8) == 2);
 
-// Every piece that has bytes must be granted by its key. In a read section.
-bool keys_ok(const Qp &qp, const WrInfo &info, const rvt_sge *sge, uint32_t num_sge)
+bool valid_operation(const Qp &qp, const WrInfo &info, const rvt_sge *sge, uint32_t num_sge)
+	RVT_REQUIRES(qp.s_hlock)
 {
-	const uint32_t access = info.writes_local ? RVT_ACCESS_LOCAL_WRITE : 0;
+	if (info.kind == WrKind::none || !info.allows(qp.type))
+		return false;
+	if (info.kernel_only && qp.pd.user)
+		return false;
+	if (info.needs_rd_atomic() && !qp.s_max_rd_atomic)
+		return false;
+	return info.kind != WrKind::atomic ||
+	       (num_sge && sge[0].length >= atomic_size && sge[0].addr % atomic_size == 0);
+}
 
-	for (uint32_t i = 0; i < num_sge; i++) {
-		if (sge[i].length && !key_grants(qp.pd, sge[i], access))
-			return false;
-	}
-	return true;
+bool is_avail(Qp &qp) RVT_REQUIRES(qp.s_hlock)
+{
+	if (qp.s_avail) [[likely]]
+		return true;
+	const uint32_t head = qp.s_head.load(std::memory_order_relaxed);
+	const uint32_t last = qp.s_last.load(std::memory_order_acquire);
+
+	qp.s_avail = qp.sq.size - 1 - ring_count(head, last, qp.sq.size);
+	return qp.s_avail != 0;
 }
 
 uint64_t total_length(const rvt_sge *sge, uint32_t num_sge)
@@ -42,8 +54,35 @@ uint64_t total_length(const rvt_sge *sge, uint32_t num_sge)
 	return sum;
 }
 
+// Put the pieces into the slot. Of a user's, each that has bytes must be granted
+// by its key; what was found is kept if one is all. In a read section, for a
+// user. False: a key does not grant it.
+bool take_pieces(const Qp &qp, const WrInfo &info, rvt_swqe &wqe, const rvt_sge *sge,
+		 uint32_t num_sge)
+{
+	const uint32_t access = info.writes_local ? RVT_ACCESS_LOCAL_WRITE : 0;
+	const uint64_t era = qp.pd.dev.keys.era();
+	rvt_sge *slot = qp.swqe_sge(wqe);
+	const Mr *mr = nullptr;
+
+	for (uint32_t i = 0; i < num_sge; i++) {
+		slot[i] = sge[i];
+		if (!qp.user || !slot[i].length)
+			continue;
+		mr = granting(qp.pd, slot[i], access);
+		if (!mr)
+			return false;
+	}
+	const bool one_row = mr && mr->kind == RVT_MR_MEM && num_sge == 1;
+
+	wqe.row = one_row ? mr->row(slot->addr, slot->length) : nullptr;
+	wqe.row_era = era;
+	wqe.num_sge = num_sge;
+	return true;
+}
+
 // A datagram's address goes into the ring: the AH may be destroyed at once.
-bool take_address(Qp &qp, rvt_swqe &wqe)
+bool take_address(Qp &qp, rvt_swqe &wqe, uint32_t slot)
 {
 	const rvt_ah_attr *ah = wqe.ud.ah;
 
@@ -52,8 +91,8 @@ bool take_address(Qp &qp, rvt_swqe &wqe)
 	// Others send with the P_Key of their queue pair.
 	if (is_management(qp.type) && wqe.ud.pkey_index >= RVT_MAX_PKEYS)
 		return false;
-	qp.swqe_ah(wqe) = *ah;
-	wqe.ud.ah = nullptr;
+	qp.ud_ah[slot] = *ah;
+	wqe.ud.ah = &qp.ud_ah[slot];
 	if (Lid(ah->dlid).is_multicast())
 		wqe.ud.remote_qpn = Qpn::multicast;
 	return true;
@@ -89,9 +128,10 @@ void number(Qp &qp, rvt_swqe &wqe, const WrInfo &info) RVT_REQUIRES(qp.s_hlock)
 // flushed. ib_drain_sq() does that with a datagram queue pair.
 Errno post_marker(Qp &qp, rvt_swqe &wqe, uint32_t head) RVT_REQUIRES(qp.s_hlock)
 {
-	if (Errno e = rvt_qp_is_avail(&qp); failed(e))
-		return e;
+	if (!is_avail(qp))
+		return Errno::nomem;
 	wqe.length = wqe.num_sge = 0;
+	wqe.row = nullptr;
 	wqe.psn = wqe.lpsn = wqe.ssn = 0;
 	commit(qp, head);
 	return Errno::ok;
@@ -109,14 +149,15 @@ Errno post_one(Qp &qp, const rvt_sge *sge, uint32_t num_sge, const void *inline_
 	if (!qp.user && qp.state() == QpState::err && info.kind != WrKind::none &&
 	    !info.allows(qp.type))
 		return post_marker(qp, wqe, head);
-	if (Errno e = rvt_qp_valid_operation(&qp, &wqe, sge, num_sge); failed(e))
-		return e;
-	if (Errno e = rvt_qp_is_avail(&qp); failed(e))
-		return e;
+	if (!valid_operation(qp, info, sge, num_sge))
+		return Errno::inval;
+	if (!is_avail(qp))
+		return Errno::nomem;
 
 	const uint64_t length = info.kind == WrKind::atomic ? atomic_size
 							    : total_length(sge, num_sge);
-	const uint64_t most = is_datagram(qp.type) ? 4096 : RVT_MAX_MSG_SIZE;
+	const bool datagram = is_datagram(qp.type);
+	const uint64_t most = datagram ? 4096 : RVT_MAX_MSG_SIZE;
 	if (length > most)
 		return Errno::inval;
 	wqe.length = static_cast<uint32_t>(length);
@@ -126,14 +167,11 @@ Errno post_one(Qp &qp, const rvt_sge *sge, uint32_t num_sge, const void *inline_
 		if (inline_data != rvt_swqe_inline(&wqe))
 			__builtin_memcpy(rvt_swqe_inline(&wqe), inline_data, length);
 		wqe.num_sge = 0;
-	} else {
-		if (qp.user && !keys_ok(qp, info, sge, num_sge))
-			return Errno::inval;
-		for (uint32_t i = 0; i < num_sge; i++)
-			qp.swqe_sge(wqe)[i] = sge[i];
-		wqe.num_sge = num_sge;
+		wqe.row = nullptr;
+	} else if (!take_pieces(qp, info, wqe, sge, num_sge)) {
+		return Errno::inval;
 	}
-	if (is_datagram(qp.type) && !take_address(qp, wqe))
+	if (datagram && !take_address(qp, wqe, head))
 		return Errno::inval;
 	number(qp, wqe, info);
 	commit(qp, head);
@@ -146,29 +184,12 @@ extern "C" {
 
 Errno rvt_qp_valid_operation(Qp *qp, const rvt_swqe *wqe, const rvt_sge *sge, uint32_t num_sge)
 {
-	const WrInfo &info = wr_info(wqe->opcode);
-
-	if (info.kind == WrKind::none || !info.allows(qp->type))
-		return Errno::inval;
-	if (info.kernel_only && qp->pd.user)
-		return Errno::inval;
-	if (info.needs_rd_atomic() && !qp->s_max_rd_atomic)
-		return Errno::inval;
-	if (info.kind == WrKind::atomic &&
-	    (!num_sge || sge[0].length < atomic_size || sge[0].addr % atomic_size))
-		return Errno::inval;
-	return Errno::ok;
+	return valid_operation(*qp, wr_info(wqe->opcode), sge, num_sge) ? Errno::ok : Errno::inval;
 }
 
 Errno rvt_qp_is_avail(Qp *qp)
 {
-	if (qp->s_avail)
-		return Errno::ok;
-	const uint32_t head = qp->s_head.load(std::memory_order_relaxed);
-	const uint32_t last = qp->s_last.load(std::memory_order_acquire);
-
-	qp->s_avail = qp->sq.size - 1 - ring_count(head, last, qp->sq.size);
-	return qp->s_avail ? Errno::ok : Errno::nomem;
+	return is_avail(*qp) ? Errno::ok : Errno::nomem;
 }
 
 int rvt_post_one_wr(struct rvt_core_qp *qp, const struct rvt_sge *sge, uint32_t num_sge,
