@@ -288,8 +288,15 @@ enum rvt_mr_kind {
 int rvt_core_mr_create(struct rvt_core_pd *pd, enum rvt_mr_kind kind, uint32_t max_pages,
 		       struct rvt_core_mr **mr);
 
-/* The page list: kernel virtual address of each page, 64 bits. max_pages entries. */
-uint64_t *rvt_core_mr_pages(struct rvt_core_mr *mr);
+/**
+ * rvt_core_mr_set_page - one entry of the page list
+ * @i: its place, from 0 in rising order
+ * @address: kernel virtual address, a multiple of 4096
+ *
+ * Of a region that is not usable now. Context: process; any for RVT_MR_FAST.
+ * Return: 0; -EINVAL (place or address); -ENOMEM (not for RVT_MR_FAST).
+ */
+int rvt_core_mr_set_page(struct rvt_core_mr *mr, uint32_t i, uint64_t address);
 /* lkey == rkey */
 uint32_t rvt_core_mr_key(const struct rvt_core_mr *mr);
 

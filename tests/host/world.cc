@@ -636,7 +636,9 @@ Mr &World::add_mr(size_t bytes, uint32_t access, Pd *in, uint64_t iova)
 
 	check(rvt_core_mr_create(pd_raw, RVT_MR_MEM, n, &mr->raw) == 0, "no region");
 	for (uint32_t i = 0; i < n; i++)
-		rvt_core_mr_pages(mr->raw)[i] = reinterpret_cast<uint64_t>(mr->mem->page(i));
+		check(rvt_core_mr_set_page(mr->raw, i,
+					   reinterpret_cast<uint64_t>(mr->mem->page(i))) == 0,
+		      "page not set");
 	check(rvt_core_mr_publish(mr->raw, mr->iova, bytes, n, 12, access) == 0,
 	      "region not published");
 	mr->key = rvt_core_mr_key(mr->raw);
@@ -660,7 +662,9 @@ Mr &World::add_fast_mr(size_t bytes, Pd *in)
 
 	check(rvt_core_mr_create(pd_raw, RVT_MR_FAST, n, &mr->raw) == 0, "no region");
 	for (uint32_t i = 0; i < n; i++)
-		rvt_core_mr_pages(mr->raw)[i] = reinterpret_cast<uint64_t>(mr->mem->page(i));
+		check(rvt_core_mr_set_page(mr->raw, i,
+					   reinterpret_cast<uint64_t>(mr->mem->page(i))) == 0,
+		      "page not set");
 	check(rvt_core_mr_map(mr->raw, mr->iova, bytes, n, 12) == 0, "region not mapped");
 	mr->key = rvt_core_mr_key(mr->raw);
 	mrs.push_back(std::move(mr));

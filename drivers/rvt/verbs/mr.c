@@ -110,20 +110,23 @@ static int mr_pin(struct ib_device *ibdev, u64 start, u64 length, u64 iova, int 
  * reaches a multiple of the page size. Contiguous memory may come in several
  * pieces, pieces may hold several pages, pages may hold several pieces.
  */
-static void mr_fill(struct rvt_core_mr *core, const struct mr_pages *pages)
+static int mr_fill(struct rvt_core_mr *core, const struct mr_pages *pages)
 {
 	u64 first = ib_umem_offset(pages->umem);
 	u64 head = pages->iova & (pages->size - 1);
-	u64 *list = rvt_core_mr_pages(core);
 	struct scatterlist *sg;
 	u64 piece = 0; /* offset of this piece from the first page's start */
 	u64 next = first; /* the same for page n */
 	u32 n = 0;
-	int i;
+	int i, ret;
 
 	for_each_sgtable_dma_sg(&pages->umem->sgt_append.sgt, sg, i) {
 		while (n < pages->count && next < piece + sg_dma_len(sg)) {
-			list[n] = ALIGN_DOWN(sg_dma_address(sg) + next - piece, pages->size);
+			ret = rvt_core_mr_set_page(core, n,
+						   ALIGN_DOWN(sg_dma_address(sg) + next - piece,
+							      pages->size));
+			if (ret)
+				return ret;
 			n++;
 			next = first + n * pages->size - head;
 			if (!(n % 4096))
@@ -131,6 +134,7 @@ static void mr_fill(struct rvt_core_mr *core, const struct mr_pages *pages)
 		}
 		piece += sg_dma_len(sg);
 	}
+	return 0;
 }
 
 static int mr_publish(struct rvt_ib_mr *mr, u64 length, int access, const struct mr_pages *pages)
@@ -182,8 +186,9 @@ struct ib_mr *rvt_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length, u64 iov
 		ib_umem_release(pages.umem);
 		return ERR_CAST(mr);
 	}
-	mr_fill(mr->core, &pages);
-	ret = mr_publish(mr, length, access, &pages);
+	ret = mr_fill(mr->core, &pages);
+	if (!ret)
+		ret = mr_publish(mr, length, access, &pages);
 	if (ret) {
 		mr_free(mr);
 		ib_umem_release(pages.umem);
@@ -213,7 +218,7 @@ struct ib_mr *rvt_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 le
 	struct ib_umem *old_umem = mr->umem;
 	struct mr_pages pages = mr_present(mr);
 	bool repin = flags & IB_MR_REREG_TRANS;
-	int ret;
+	int ret = 0;
 
 	if (flags & ~IB_MR_REREG_SUPPORTED)
 		return ERR_PTR(-EOPNOTSUPP);
@@ -248,11 +253,12 @@ struct ib_mr *rvt_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 le
 			return ERR_PTR(ret);
 		}
 		mr->max_pages = pages.count;
-		mr_fill(mr->core, &pages);
+		ret = mr_fill(mr->core, &pages);
 	}
 	if (flags & IB_MR_REREG_PD)
 		rvt_core_mr_set_pd(mr->core, to_rvt_pd(new_ibpd)->core);
-	ret = mr_publish(mr, length, access, &pages);
+	if (!ret)
+		ret = mr_publish(mr, length, access, &pages);
 	if (ret) {
 		/* Left unusable where it was, with its old pages still pinned. */
 		rvt_core_mr_set_pd(mr->core, to_rvt_pd(ibmr->pd)->core);
@@ -289,10 +295,14 @@ static int mr_set_page(struct ib_mr *ibmr, u64 addr)
 {
 	struct rvt_ib_mr *mr = to_rvt_mr(ibmr);
 
+	int ret;
+
 	if (mr->npages == mr->max_pages)
 		return -ENOMEM;
-	rvt_core_mr_pages(mr->core)[mr->npages++] = addr;
-	return 0;
+	ret = rvt_core_mr_set_page(mr->core, mr->npages, addr);
+	if (!ret)
+		mr->npages++;
+	return ret;
 }
 
 int rvt_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int sg_nents,

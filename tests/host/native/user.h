@@ -103,7 +103,9 @@ struct Mr {
 
 		must(rvt_core_mr_create(dev.pd, RVT_MR_MEM, n, &raw) == 0, "mr_create");
 		for (uint32_t i = 0; i < n; i++)
-			rvt_core_mr_pages(raw)[i] = base + 4096ull * (reversed ? n - 1 - i : i);
+			must(rvt_core_mr_set_page(raw, i,
+						  base + 4096ull * (reversed ? n - 1 - i : i)) == 0,
+			     "mr_set_page");
 		iova = base;
 		must(rvt_core_mr_publish(raw, iova, bytes, n, 12, 0xf) == 0, "mr_publish");
 		key = rvt_core_mr_key(raw);

@@ -584,7 +584,7 @@ TEST_P(Data, MessageLengthsDoNotWrap)
 
 	ASSERT_EQ(rvt_core_mr_create(w.pd().raw, RVT_MR_MEM, npages, &mr), 0);
 	for (uint32_t i = 0; i < npages; i++)
-		rvt_core_mr_pages(mr)[i] = reinterpret_cast<uint64_t>(page.page(0));
+		ASSERT_EQ(rvt_core_mr_set_page(mr, i, reinterpret_cast<uint64_t>(page.page(0))), 0);
 	uint64_t iova = 0x100000000000;
 	ASSERT_EQ(rvt_core_mr_publish(mr, iova, 0x80001000, npages, 12, access_all), 0);
 	uint32_t key = rvt_core_mr_key(mr);

@@ -677,8 +677,10 @@ TEST(ExploreCopies, Case121_NoByteMovesAfterwards)
 
 			ASSERT_EQ(rvt_core_mr_create(w.pd().raw, RVT_MR_MEM, n, &mr[i]), 0);
 			for (uint32_t k = 0; k < n; k++)
-				rvt_core_mr_pages(mr[i])[k] = reinterpret_cast<uint64_t>(mem[i]) +
-							      4096ull * k;
+				ASSERT_EQ(rvt_core_mr_set_page(mr[i], k,
+							       reinterpret_cast<uint64_t>(mem[i]) +
+								       4096ull * k),
+					  0);
 			ASSERT_EQ(rvt_core_mr_publish(mr[i], iova[i], bytes, n, 12, access_all), 0);
 		}
 		memset(from, 'f', bytes);

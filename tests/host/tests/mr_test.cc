@@ -2,6 +2,8 @@
 /* Memory regions: ranges, rights, keys, fast registration, taking away. */
 #include "util.h"
 
+#include "mr/page_list.h"
+
 #include <deque>
 #include <set>
 
@@ -88,7 +90,9 @@ TEST_F(Regions, PublishRefusesNonsense)
 
 	ASSERT_EQ(rvt_core_mr_create(w.pd().raw, RVT_MR_MEM, 2, &mr), 0);
 	for (int i = 0; i < 2; i++)
-		rvt_core_mr_pages(mr)[i] = reinterpret_cast<uint64_t>(local.mem->page(i));
+		ASSERT_EQ(
+			rvt_core_mr_set_page(mr, i, reinterpret_cast<uint64_t>(local.mem->page(i))),
+			0);
 	EXPECT_EQ(rvt_core_mr_publish(mr, 0x1000, 8193, 2, 12, access_all), einval);
 	EXPECT_EQ(rvt_core_mr_publish(mr, 0x1001, 8192, 2, 12, access_all), einval);
 	EXPECT_EQ(rvt_core_mr_publish(mr, 0x1fff, 4097 + 1, 2, 12, access_all), einval);
@@ -111,7 +115,7 @@ TEST_F(Regions, NotUsableBeforePublishAndAfterUnpublish)
 	ASSERT_EQ(rvt_core_mr_create(w.pd().raw, RVT_MR_MEM, 1, &mr), 0);
 	uint32_t key = rvt_core_mr_key(mr);
 
-	rvt_core_mr_pages(mr)[0] = reinterpret_cast<uint64_t>(local.mem->page(0));
+	ASSERT_EQ(rvt_core_mr_set_page(mr, 0, reinterpret_cast<uint64_t>(local.mem->page(0))), 0);
 	EXPECT_FALSE(allowed(wr_write(1, {local.sge(0, 8)}, 0x5000, key)));
 	ASSERT_EQ(rvt_core_mr_publish(mr, 0x5000, 4096, 1, 12, access_all), 0);
 	EXPECT_TRUE(allowed(wr_write(1, {local.sge(0, 8)}, 0x5000, key)));
@@ -143,7 +147,8 @@ TEST_F(Regions, ReregisterToAnotherPdAndAnotherPageList)
 	ASSERT_EQ(rvt_core_mr_set_max_pages(mr.raw, 3), 0);
 	Mem &mem = w.add_mem(3 * 4096);
 	for (int i = 0; i < 3; i++)
-		rvt_core_mr_pages(mr.raw)[i] = reinterpret_cast<uint64_t>(mem.page(i));
+		ASSERT_EQ(rvt_core_mr_set_page(mr.raw, i, reinterpret_cast<uint64_t>(mem.page(i))),
+			  0);
 	ASSERT_EQ(rvt_core_mr_publish(mr.raw, 0x770000, 3 * 4096, 3, 12, access_all), 0);
 	EXPECT_FALSE(allowed(wr_write(1, {local.sge(0, 8)}, 0x770000, mr.key)));
 	far.write(0, "otherpd!");
@@ -308,8 +313,10 @@ TEST_F(Regions, Case128_PagesOfAnySize)
 			pages.emplace_back(static_cast<uint8_t *>(mem), &free);
 		}
 		for (uint32_t i = 0; i < n; i++)
-			rvt_core_mr_pages(mr)[i] =
-				reinterpret_cast<uint64_t>(pages[(i * 3) % n].get());
+			ASSERT_EQ(rvt_core_mr_set_page(
+					  mr, i,
+					  reinterpret_cast<uint64_t>(pages[(i * 3) % n].get())),
+				  0);
 		uint64_t iova = 0x40000000 + 5;
 		uint64_t length = n * size - 5;
 
@@ -360,8 +367,10 @@ TEST_F(Regions, PagesInRunsOfAnyLength)
 		}
 		ASSERT_EQ(order.size(), n);
 		for (uint32_t i = 0; i < n; i++)
-			rvt_core_mr_pages(mr)[i] =
-				reinterpret_cast<uint64_t>(bytes + 4096ull * order[i]);
+			ASSERT_EQ(rvt_core_mr_set_page(
+					  mr, i,
+					  reinterpret_cast<uint64_t>(bytes + 4096ull * order[i])),
+				  0);
 		const uint64_t iova = 0x50000000 + 100;
 		const uint32_t key = rvt_core_mr_key(mr);
 
@@ -407,6 +416,40 @@ TEST_F(Regions, PagesInRunsOfAnyLength)
 		rvt_core_mr_destroy(mr);
 		plain.destroy();
 		free(mem);
+	}
+}
+
+/* --- the list of pages ------------------------------------------------------------- */
+
+TEST(PageLists, KeepAnyAddressInAnyOrderOfThem)
+{
+	constexpr uint64_t direct_map = 0xffff888000000000, window = uint64_t(1) << 44;
+	const std::vector<std::vector<uint64_t>> lists = {
+		{direct_map},
+		{direct_map, direct_map + 0x1000, direct_map + 0xfff000},
+		{0x7ffffffff000, 0x1000, 0},
+		/* To and fro across a border of 16 TiB. */
+		{window - 0x1000, window, window - 0x2000, window + 0x1000},
+		{direct_map, direct_map + 5 * window, 0xfffffffffffff000, direct_map + 0x3000},
+		{0, window, 2 * window, 3 * window},
+		{window, 0, window},
+	};
+
+	for (bool anywhere : {false, true}) {
+		for (const auto &addresses : lists) {
+			rvt::PageList list;
+			uint32_t n = 0;
+
+			ASSERT_TRUE(
+				list.allocate(static_cast<uint32_t>(addresses.size()), anywhere));
+			for (uint64_t address : addresses)
+				EXPECT_EQ(list.set(n++, address), rvt::Errno::ok);
+			EXPECT_EQ(list.set(n, direct_map), rvt::Errno::inval);
+			EXPECT_EQ(list.set(0, addresses[0] + 8), rvt::Errno::inval);
+			EXPECT_EQ(list.size(), n);
+			for (uint32_t i = 0; i < n; i++)
+				EXPECT_EQ(list[i], addresses[i]) << i;
+		}
 	}
 }
 
@@ -489,7 +532,10 @@ TEST_F(Regions, DestroyOfAnotherWhileASendWaits)
 TEST_F(Regions, ReregisteredBetweenTwoRequests)
 {
 	Mr &mr = w.add_mr(4096), &elsewhere = w.add_mr(4096), &to = w.add_mr(64);
-	const uint64_t old_page = rvt_core_mr_pages(mr.raw)[0];
+	auto point_to = [&](const Mr &memory) {
+		return rvt_core_mr_set_page(mr.raw, 0,
+					    reinterpret_cast<uint64_t>(memory.mem->page(0)));
+	};
 
 	mr.write(0, "old");
 	elsewhere.write(0, "new");
@@ -497,13 +543,13 @@ TEST_F(Regions, ReregisteredBetweenTwoRequests)
 	expect_wc(*a->scq, {.id = 1, .opcode = RVT_WC_RDMA_WRITE, .byte_len = 3});
 	EXPECT_EQ(to.read(0, 3), "old");
 	rvt_core_mr_unpublish(mr.raw);
-	rvt_core_mr_pages(mr.raw)[0] = rvt_core_mr_pages(elsewhere.raw)[0];
+	ASSERT_EQ(point_to(elsewhere), 0);
 	ASSERT_EQ(rvt_core_mr_publish(mr.raw, mr.iova, 4096, 1, 12, access_all), 0);
 	ASSERT_EQ(a->post(wr_write(2, {mr.sge(0, 3)}, to.iova, to.key)), 0);
 	expect_wc(*a->scq, {.id = 2, .opcode = RVT_WC_RDMA_WRITE, .byte_len = 3});
 	EXPECT_EQ(to.read(0, 3), "new");
 	rvt_core_mr_unpublish(mr.raw);
-	rvt_core_mr_pages(mr.raw)[0] = old_page;
+	ASSERT_EQ(point_to(mr), 0);
 	ASSERT_EQ(rvt_core_mr_publish(mr.raw, mr.iova, 4096, 1, 12, access_all), 0);
 }
 

@@ -17,6 +17,7 @@
 
 #include "base/memory.h"
 #include "base/types.h"
+#include "mr/page_list.h"
 
 namespace rvt
 {
@@ -82,9 +83,12 @@ struct rvt_core_mr {
 	char *row(uint64_t addr, uint64_t length) const
 	{
 		const uint64_t offset = addr - first_page_;
+
+		if (one_piece_)
+			return one_piece_ + offset;
 		const uint64_t in_page = offset & page_mask_;
 
-		if (!one_piece_ && length > page_mask_ + 1 - in_page)
+		if (length > page_mask_ + 1 - in_page)
 			return nullptr;
 		return reinterpret_cast<char *>(pages[offset >> page_shift_]) + in_page;
 	}
@@ -104,8 +108,7 @@ struct rvt_core_mr {
 
 	const rvt_mr_kind kind;
 	uint32_t key = 0; // as given by the key table
-	rvt::Array<uint64_t> pages;
-	uint32_t max_pages = 0;
+	rvt::PageList pages;
 
 	rvt::Pd &pd() const { return *pd_.load(std::memory_order_relaxed); }
 	void set_pd(rvt::Pd &pd) { pd_.store(&pd, std::memory_order_relaxed); }
@@ -126,7 +129,7 @@ private:
 	uint64_t first_page_ = 0; // address where it begins
 	uint64_t page_mask_ = 0;  // page size - 1
 	uint32_t page_shift_ = 0;
-	bool one_piece_ = false; // all pages are adjacent
+	char *one_piece_ = nullptr; // all pages are adjacent: the first
 };
 
 #endif

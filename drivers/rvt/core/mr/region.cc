@@ -38,14 +38,14 @@ Piece rvt_core_mr::at(uint64_t addr, size_t want) const
 	const uint64_t offset = addr - first_page_;
 	// A fast region's list may be exchanged under a careless consumer: stay
 	// inside the list whatever the fields say.
-	const uint64_t index = std::min<uint64_t>(offset >> page_shift_, max_pages - 1);
+	const uint64_t index = std::min<uint64_t>(offset >> page_shift_, pages.size() - 1);
 	const uint64_t in_page = offset & page_mask_;
 	char *data = reinterpret_cast<char *>(pages[index]) + in_page;
 
 	if (one_piece_)
 		return {data, want};
 	size_t size = page_size - in_page;
-	for (uint64_t i = index + 1; size < want && i < max_pages; i++) {
+	for (uint64_t i = index + 1; size < want && i < pages.size(); i++) {
 		if (pages[i] != pages[i - 1] + page_size)
 			break;
 		size += page_size;
@@ -64,7 +64,8 @@ bool rvt_core_mr::contiguous(uint32_t npages, uint32_t page_shift) const
 
 Errno rvt_core_mr::map(uint64_t iova, uint64_t length, uint32_t npages, uint32_t page_shift)
 {
-	if (page_shift < 12 || page_shift > 40 || npages > max_pages || npages == 0)
+	if (page_shift < PageList::min_shift || page_shift > 40 || npages > pages.size() ||
+	    npages == 0)
 		return Errno::inval;
 	const uint64_t page_size = 1ull << page_shift;
 	const uint64_t room = page_size * npages - (iova & (page_size - 1));
@@ -76,7 +77,7 @@ Errno rvt_core_mr::map(uint64_t iova, uint64_t length, uint32_t npages, uint32_t
 	page_mask_ = page_size - 1;
 	first_page_ = iova & ~page_mask_;
 	page_shift_ = page_shift;
-	one_piece_ = contiguous(npages, page_shift);
+	one_piece_ = contiguous(npages, page_shift) ? reinterpret_cast<char *>(pages[0]) : nullptr;
 	return Errno::ok;
 }
 
@@ -166,18 +167,17 @@ int rvt_core_mr_create(struct rvt_core_pd *pd, enum rvt_mr_kind kind, uint32_t m
 		return to_int(Errno::inval);
 
 	Owned<Mr> mr(create<Mr>(*pd, kind));
-	if (!mr || !mr->pages.allocate(max_pages))
+	if (!mr || !mr->pages.allocate(max_pages, kind == RVT_MR_FAST))
 		return to_int(Errno::nomem);
-	mr->max_pages = max_pages;
 	if (Errno e = pd->dev.keys.insert(*mr); failed(e))
 		return to_int(e);
 	*result = mr.release();
 	return 0;
 }
 
-uint64_t *rvt_core_mr_pages(struct rvt_core_mr *mr)
+int rvt_core_mr_set_page(struct rvt_core_mr *mr, uint32_t i, uint64_t address)
 {
-	return mr->pages.get();
+	return to_int(mr->pages.set(i, address));
 }
 
 uint32_t rvt_core_mr_key(const struct rvt_core_mr *mr)
@@ -224,14 +224,13 @@ void rvt_core_mr_set_pd(struct rvt_core_mr *mr, struct rvt_core_pd *pd)
 
 int rvt_core_mr_set_max_pages(struct rvt_core_mr *mr, uint32_t max_pages)
 {
-	Array<uint64_t> pages;
+	PageList pages;
 
 	if (mr->usable() || max_pages == 0)
 		return to_int(Errno::inval);
-	if (!pages.allocate(max_pages))
+	if (!pages.allocate(max_pages, false))
 		return to_int(Errno::nomem);
 	mr->pages = std::move(pages);
-	mr->max_pages = max_pages;
 	return 0;
 }
 }
