@@ -421,7 +421,7 @@ TEST_F(Regions, PagesInRunsOfAnyLength)
 
 /* --- the list of pages ------------------------------------------------------------- */
 
-TEST(PageLists, KeepAnyAddressInAnyOrderOfThem)
+TEST_F(Regions, PageListsKeepAnyAddressesInAnyOrder)
 {
 	constexpr uint64_t direct_map = 0xffff888000000000, window = uint64_t(1) << 44;
 	const std::vector<std::vector<uint64_t>> lists = {
