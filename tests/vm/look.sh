@@ -113,6 +113,35 @@ errors_traced()
 	grep -q '^qp_error .*cause=receive ' records || wrong "the responder's error is not told"
 }
 
+# One run of the engine moves 1 MiB, or more by its last request only; then a work
+# item goes on. A run begins behind a post, or with a work item.
+budget_kept()
+{
+	local items=$tracing/events/workqueue/workqueue_execute_start/enable
+
+	has_tracing
+	echo 1 >"$items"
+	traced pair ib_write_bw -d "$device" -F -s 262144 -l 64 -n 640 -- \
+		ib_write_bw -d "$device" -F -s 262144 -l 64 -n 640 localhost
+	echo 0 >"$items"
+	awk '
+		/ rvt_post_send: / || / workqueue_execute_start: / { bytes[$1] = requests[$1] = 0 }
+		!/ rvt_execute: / { next }
+		bytes[$1] >= 1048576 || requests[$1] >= 128 { print "beyond the budget: " $0; bad = 1 }
+		{
+			match($0, /bytes=[0-9]+/)
+			bytes[$1] += substr($0, RSTART + 6, RLENGTH - 6)
+			requests[$1]++
+			by[$1 ~ /^kworker/ ? "work items" : "posts"]++
+		}
+		bytes[$1] >= 1048576 { used++ }
+		END {
+			print by["posts"] + 0 " requests carried out by posts, " by["work items"] + 0 \
+				" by work items; " used + 0 " runs used all of their budget"
+			exit bad || !by["posts"] || !by["work items"] || !used
+		}' "$tracing/trace" || wrong "see above"
+}
+
 # Off again: nothing is recorded, and traffic goes on.
 off_again()
 {
@@ -231,6 +260,7 @@ device=rvt0
 t pingpong_traced pingpong_traced
 t rnr_traced rnr_traced
 t errors_traced errors_traced
+t budget_kept budget_kept
 t off_again off_again
 t counters counters
 t resources resources
