@@ -4,7 +4,7 @@
 # script in scripts/, which can be called by itself and says what it takes.
 
 .DEFAULT_GOAL := module
-.PHONY: module load unload demo check style format host kunit man vm diags managers abi pyverbs perftest ibverbs-utils qperf ucx libfabric mpi vm-newest bench bench-um bench-host bench-check shell clean distclean help
+.PHONY: module load unload demo check style format host kunit man vm diags managers abi pyverbs perftest ibverbs-utils qperf ucx libfabric mpi vm-newest bench bench-um bench-host bench-check profile shell clean distclean help
 
 module: ## build build/rvt.ko for the running kernel, or for KDIR=<build folder>
 	@set -e; folder=$$(scripts/build-module "$(or $(KDIR),running)"); \
@@ -87,6 +87,9 @@ bench-host: ## measure the core as an ordinary program
 
 bench-check: ## count instructions; fails when an operation takes 3 % more than before
 	@scripts/bench-check
+
+profile: ## say what the instructions of an operation are spent on, and by whom
+	@scripts/profile
 
 shell: ## a shell in the virtual machine
 	@scripts/vm --shell bookworm

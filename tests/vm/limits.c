@@ -10,6 +10,9 @@
  *	limits fair DEVICE N	8-byte ping-pong alone, and while another processor
  *				streams RDMA writes of 1 MiB
  *	limits memory DEVICE	kernel memory per queue pair and per registered GiB
+ *	limits loop DEVICE WHAT	write, read, fetch_add or send of 8 bytes, posted and
+ *				polled, or posts that are refused: without end; says
+ *				"steady" after the first thousand (for scripts/profile)
  *
  * Each figure is a line "figure NAME NUMBER": nanoseconds each, operations per
  * second, or bytes. scripts/guest-program builds it for a suite.
@@ -29,7 +32,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ALL_ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+#define ALL_ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+			 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define MIB		(1UL << 20)
 #define MOST_LIST	64
 
@@ -250,20 +254,34 @@ static void write_list(struct pair *p, size_t bytes, int list)
 	completion(p);
 }
 
+/* 8 bytes, to or from the pair's own memory. */
+static int post_one(struct pair *p, enum ibv_wr_opcode opcode)
+{
+	struct ibv_sge sge = { (uintptr_t)p->mem, 8, p->mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = opcode,
+				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = (uintptr_t)p->mem + 64;
+		wr.wr.atomic.rkey = p->mr->rkey;
+		wr.wr.atomic.compare_add = 1;
+	} else {
+		wr.wr.rdma.remote_addr = (uintptr_t)p->mem + 64;
+		wr.wr.rdma.rkey = p->mr->rkey;
+	}
+	return ibv_post_send(p->a, &wr, &bad);
+}
+
 static void refused(const char *device, int n)
 {
 	struct pair p = make_pair(device, 4096);
-	struct ibv_sge sge = { (uintptr_t)p.mem, 8, p.mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ }, *bad;
 	uint64_t start;
 	int i;
 
-	wr.wr.rdma.remote_addr = (uintptr_t)p.mem + 64;
-	wr.wr.rdma.rkey = p.mr->rkey;
 	p.a->handle = ~0U;
 	start = now();
 	for (i = 0; i < n; i++)
-		must(ibv_post_send(p.a, &wr, &bad) != 0, "to be refused");
+		must(post_one(&p, IBV_WR_RDMA_READ) != 0, "to be refused");
 	figure("refused-post", (double)(now() - start) / n);
 }
 
@@ -356,6 +374,41 @@ static void send_one(struct pair *p, struct ibv_qp *from, struct ibv_qp *to)
 	must(!ibv_post_send(from, &send, &bad), "ibv_post_send");
 	completion(p);
 	completion(p);
+}
+
+/* Without end: whoever watches ends it. */
+static void loop(const char *device, const char *name)
+{
+	static const struct {
+		const char *name;
+		enum ibv_wr_opcode opcode;
+	} all[] = {
+		{ "write", IBV_WR_RDMA_WRITE },
+		{ "read", IBV_WR_RDMA_READ },
+		{ "fetch_add", IBV_WR_ATOMIC_FETCH_AND_ADD },
+		{ "send", IBV_WR_SEND },
+		{ "refused", IBV_WR_RDMA_READ },
+	};
+	int refused = !strcmp(name, "refused"), which = 0;
+	unsigned long done;
+	struct pair p = make_pair(device, 4096);
+
+	while (which < 5 && strcmp(all[which].name, name))
+		which++;
+	must(which < 5, name);
+	if (refused)
+		p.a->handle = ~0U;
+	for (done = 0;; done++) {
+		if (done == 1000)
+			must(puts("steady") >= 0 && !fflush(stdout), "output");
+		if (all[which].opcode == IBV_WR_SEND) {
+			send_one(&p, p.a, p.b);
+			continue;
+		}
+		must((post_one(&p, all[which].opcode) != 0) == refused, "ibv_post_send");
+		if (!refused)
+			completion(&p);
+	}
 }
 
 static double median_round_trip(struct pair *p, int n)
@@ -489,6 +542,8 @@ int main(int argc, char **argv)
 		refused(device, n);
 	} else if (!strcmp(what, "write") && argc == 6) {
 		by_pairs(device, n, atoi(argv[4]), atoi(argv[5]));
+	} else if (!strcmp(what, "loop") && argc == 4) {
+		loop(device, argv[3]);
 	} else if (!strcmp(what, "fair") && argc == 4) {
 		fair(device, n);
 	} else if (!strcmp(what, "memory") && argc == 3) {
