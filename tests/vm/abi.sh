@@ -12,9 +12,8 @@
 # abi NAME [DEVICE]
 abi()
 {
-	local before on=${2:-$device} status=0
+	local on=${2:-$device} status=0
 
-	before=$(objects)
 	run /rvt/files/abi "$on" "$1" | tee out || status=$?
 	if [[ $status -eq 77 ]]; then
 		skip "$(grep -v -E '^[=$] ' out)"
@@ -47,6 +46,7 @@ removed_and_rmmod()
 
 t device load_device
 device=rvt0
+before=$(objects)
 
 for name in $(/rvt/files/abi $device list); do
 	# shellcheck disable=SC2053

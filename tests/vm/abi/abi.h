@@ -120,6 +120,7 @@ extern const struct ibv_qp_cap usual;
 extern enum ibv_qp_type qp_type;
 extern int sq_sig_all;
 extern uint16_t pkey_index;
+extern int access_flags;
 extern uint8_t timeout, retry_cnt, rnr_retry;
 /* Of the first send; the peer expects 0. */
 extern uint32_t first_psn;

@@ -137,6 +137,7 @@ const struct ibv_qp_cap usual = {
 enum ibv_qp_type qp_type = IBV_QPT_RC;
 int sq_sig_all = 1;
 uint16_t pkey_index;
+int access_flags = ALL_ACCESS;
 uint8_t timeout = 14, retry_cnt = 7, rnr_retry = 7;
 uint32_t first_psn;
 
@@ -179,7 +180,7 @@ void to_init(struct ibv_qp *qp)
 		.qp_state = IBV_QPS_INIT,
 		.pkey_index = pkey_index,
 		.port_num = 1,
-		.qp_access_flags = ALL_ACCESS,
+		.qp_access_flags = access_flags,
 	};
 
 	is(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |

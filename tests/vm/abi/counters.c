@@ -162,6 +162,16 @@ static void counted_errors(void)
 	end_ends(&e);
 	rose("no receive", "rnr_naks", 2, "errors_retry", 1, "flushed", 1, NULL);
 
+	/* Tried so often again, and once before. */
+	for (int again = 0; again < 7; again += 3) {
+		rnr_retry = again;
+		e = make_ends(&usual, NULL);
+		is(post_send(e.a, 1, buf, 8, 0), 0);
+		completes(e.scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+		end_ends(&e);
+		rose("attempts", "rnr_naks", again + 1, "errors_retry", 1, NULL);
+	}
+
 	retry_cnt = 2;
 	e = make_ends(&usual, NULL);
 	to_state(e.b, IBV_QPS_RESET);

@@ -394,6 +394,85 @@ TEST(local_rights)
 	is(ibv_dereg_mr(readable), 0);
 }
 
+/* Each right of a region, and of a queue pair, is one of its own. */
+static const struct {
+	enum ibv_wr_opcode opcode;
+	int right;
+} remote_accesses[] = {
+	{ IBV_WR_RDMA_WRITE, IBV_ACCESS_REMOTE_WRITE },
+	{ IBV_WR_RDMA_READ, IBV_ACCESS_REMOTE_READ },
+	{ IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_ACCESS_REMOTE_ATOMIC },
+};
+
+static int post_access(struct ends *e, enum ibv_wr_opcode opcode, const struct ibv_mr *to)
+{
+	struct ibv_sge sge = { (uintptr_t)buf, 8, mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = opcode }, *bad;
+
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = (uintptr_t)to->addr;
+		wr.wr.atomic.rkey = to->rkey;
+	} else {
+		wr.wr.rdma.remote_addr = (uintptr_t)to->addr;
+		wr.wr.rdma.rkey = to->rkey;
+	}
+	return ibv_post_send(e->a, &wr, &bad);
+}
+
+TEST(case_114_rights)
+{
+	unsigned char *at = anonymous(PAGE);
+
+	for (int rights = 0; rights < 16; rights += 2) {
+		struct ibv_mr *m = ibv_reg_mr(pd, at, PAGE, IBV_ACCESS_LOCAL_WRITE | rights);
+
+		yes(m);
+		for (size_t i = 0; i < ARRAY_SIZE(remote_accesses); i++) {
+			bool granted = rights & remote_accesses[i].right;
+			struct ends e = make_ends(&usual, NULL);
+
+			is(post_access(&e, remote_accesses[i].opcode, m), 0);
+			completes(e.scq, 0, granted ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
+			end_ends(&e);
+
+			access_flags = rights;
+			e = make_ends(&usual, NULL);
+			access_flags = ALL_ACCESS;
+			is(post_access(&e, remote_accesses[i].opcode, mr), 0);
+			completes(e.scq, 0, granted ? IBV_WC_SUCCESS : IBV_WC_REM_INV_REQ_ERR);
+			end_ends(&e);
+		}
+		is(ibv_dereg_mr(m), 0);
+	}
+}
+
+/* A key of another protection domain opens nothing, on either side. */
+TEST(case_116_keys_of_another_pd)
+{
+	struct ibv_pd *other = ibv_alloc_pd(ctx);
+	struct ibv_mr *foreign = ibv_reg_mr(other, buf, BUF_BYTES, ALL_ACCESS), *own = mr;
+	struct ends e = make_ends(&usual, NULL);
+
+	yes(other && foreign);
+	mr = foreign;
+	is(post_send(e.a, 1, buf, 8, 0), EINVAL);
+	is(post_rdma(e.a, IBV_WR_RDMA_READ, buf, 8, (uintptr_t)buf, own->rkey), EINVAL);
+	post_receives(e.b, NULL, 2, 1);
+	mr = own;
+	is(post_send(e.a, 1, buf, 8, 0), 0);
+	completes(e.scq, 1, IBV_WC_REM_OP_ERR);
+	completes(e.rcq, 2, IBV_WC_LOC_PROT_ERR);
+	end_ends(&e);
+	for (size_t i = 0; i < ARRAY_SIZE(remote_accesses); i++) {
+		e = make_ends(&usual, NULL);
+		is(post_access(&e, remote_accesses[i].opcode, foreign), 0);
+		completes(e.scq, 0, IBV_WC_REM_ACCESS_ERR);
+		end_ends(&e);
+	}
+	is(ibv_dereg_mr(foreign), 0);
+	is(ibv_dealloc_pd(other), 0);
+}
+
 /* A region's key is of no use when it has gone, and its number is not taken soon again. */
 TEST(case_119_old_key)
 {

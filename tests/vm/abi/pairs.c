@@ -157,6 +157,51 @@ TEST(most_pieces)
 	end_ends(&e);
 }
 
+/* Sends are posted in RTS and later; what was refused is not there then. */
+TEST(posted_too_early)
+{
+	struct ends e = make_ends(&usual, NULL);
+
+	to_state(e.a, IBV_QPS_RESET);
+	is(post_send(e.a, 1, buf, 8, 0), EINVAL);
+	to_init(e.a);
+	is(post_send(e.a, 2, buf, 8, 0), EINVAL);
+	to_rtr(e.a, e.b);
+	is(post_send(e.a, 3, buf, 8, 0), EINVAL);
+	to_rts(e.a);
+	post_receives(e.b, NULL, 0, 2);
+	is(post_send(e.a, 4, buf, 8, 0), 0);
+	completes(e.scq, 4, IBV_WC_SUCCESS);
+	completes(e.rcq, 0, IBV_WC_SUCCESS);
+	nothing_more(e.scq);
+	nothing_more(e.rcq);
+	end_ends(&e);
+}
+
+/* RESET forgets what was posted, without a completion. */
+TEST(reset_forgets)
+{
+	struct ends e = make_ends(&usual, NULL);
+
+	is(post_send(e.a, 1, buf, 8, 0), 0);
+	post_receives(e.a, NULL, 2, 3);
+	to_state(e.a, IBV_QPS_RESET);
+	nothing_more(e.scq);
+	to_state(e.b, IBV_QPS_RESET);
+	connect_ends(&e);
+	post_receives(e.b, NULL, 5, 1);
+	is(post_send(e.a, 4, buf, 8, 0), 0);
+	completes(e.scq, 4, IBV_WC_SUCCESS);
+	completes(e.rcq, 5, IBV_WC_SUCCESS);
+	/* The receives, too: the peer finds none. */
+	is(post_send(e.b, 6, buf, 8, 0), 0);
+	nothing_more(e.rcq);
+	post_receives(e.a, NULL, 7, 1);
+	completes(e.rcq, 7, IBV_WC_SUCCESS);
+	completes(e.scq, 6, IBV_WC_SUCCESS);
+	end_ends(&e);
+}
+
 /* A queue pair may be its own peer. */
 TEST(case_145_itself)
 {

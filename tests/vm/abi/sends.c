@@ -80,6 +80,34 @@ TEST(inline_limit)
 	end_ends(&e);
 }
 
+/* What brings data cannot be inline. */
+TEST(inline_refused)
+{
+	struct ibv_sge sge = { (uintptr_t)buf, 8, mr->lkey };
+	struct ends e = make_ends(&usual, NULL);
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_READ,
+		.send_flags = IBV_SEND_INLINE,
+		.wr.rdma = { (uintptr_t)buf, mr->rkey },
+	}, *bad;
+
+	is(ibv_post_send(e.a, &wr, &bad), EINVAL);
+	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	wr.wr.atomic.rkey = mr->rkey;
+	is(ibv_post_send(e.a, &wr, &bad), EINVAL);
+	/* Its remote key is the responder's business, though. */
+	wr.opcode = IBV_WR_RDMA_WRITE;
+	wr.wr.rdma.rkey = mr->rkey;
+	memset(buf, 9, 8);
+	wr.wr.rdma.remote_addr = (uintptr_t)buf + BUF_BYTES / 2;
+	is(ibv_post_send(e.a, &wr, &bad), 0);
+	completes(e.scq, 0, IBV_WC_SUCCESS);
+	is(memcmp(buf, buf + BUF_BYTES / 2, 8), 0);
+	end_ends(&e);
+}
+
 /* --- immediate data ------------------------------------------------------------ */
 
 static const enum ibv_qp_type connected[] = { IBV_QPT_RC, IBV_QPT_UC };
