@@ -24,6 +24,17 @@ struct look_value {
 	u64 value;
 };
 
+/*
+ * Where 64 bits have to be aligned, ib_core puts a gap before them, at which the
+ * rdma program stops: only what needs them is sent so.
+ */
+static int look_put_one(struct sk_buff *msg, const struct look_value *value)
+{
+	if (value->value > U32_MAX)
+		return rdma_nl_put_driver_u64(msg, value->name, value->value);
+	return rdma_nl_put_driver_u32(msg, value->name, value->value);
+}
+
 /* The list ends with a value that has no name. */
 static int look_put(struct sk_buff *msg, const struct look_value *values)
 {
@@ -33,7 +44,7 @@ static int look_put(struct sk_buff *msg, const struct look_value *values)
 	if (!table)
 		return -EMSGSIZE;
 	for (; values->name; values++) {
-		if (rdma_nl_put_driver_u64(msg, values->name, values->value)) {
+		if (look_put_one(msg, values)) {
 			nla_nest_cancel(msg, table);
 			return -EMSGSIZE;
 		}
