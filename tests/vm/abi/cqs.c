@@ -60,7 +60,7 @@ static void *produce(void *arg)
 TEST(resize_cq_producer)
 {
 	struct ends e = make_ends(&usual, NULL);
-	struct producer p = { .e = &e, .total = 3000 };
+	struct producer p = { .e = &e, .total = 1500 };
 	pthread_t thread;
 	int resized = 0;
 
@@ -306,7 +306,7 @@ TEST(case_008_ask_and_wait)
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(ctx);
 	struct ends e = { .scq = ibv_create_cq(ctx, 128, NULL, channel, 0),
 			  .rcq = ibv_create_cq(ctx, 128, NULL, NULL, 0) };
-	struct producer p = { .e = &e, .total = 5000 };
+	struct producer p = { .e = &e, .total = 2000 };
 	struct pollfd fd = { .fd = channel->fd, .events = POLLIN };
 	uint64_t next = 0;
 	int waits = 0;
