@@ -33,10 +33,13 @@ symbols()
 
 pingpong()
 {
+	local server
+
 	set -- ibv_rc_pingpong -d "$device" "${pingpong_gid[@]}" -e -s 4096 -n 100000000
 	"$@" >server 2>&1 &
+	server=$!
 	await 30 listens 18515 || wrong "no server: $(cat server)"
-	maps $!
+	maps "$server"
 	"$@" localhost >client 2>&1 &
 	window
 }
