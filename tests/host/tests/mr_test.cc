@@ -2,6 +2,7 @@
 /* Memory regions: ranges, rights, keys, fast registration, taking away. */
 #include "util.h"
 
+#include "device.h"
 #include "mr/page_list.h"
 
 #include <deque>
@@ -453,6 +454,22 @@ TEST_F(Regions, PageListsKeepAnyAddressesInAnyOrder)
 	}
 }
 
+/* As who looks at the last byte needs it: each byte is there before the next. */
+TEST_F(Regions, TheLastBytesOfAWriteMoveOneByOne)
+{
+	for (uint32_t n = 1; n <= 8; n++) {
+		for (uint32_t at : {0u, 1u, 7u, 100u}) {
+			local.write(at, "ABCDEFGHI");
+			ASSERT_EQ(a->post(wr_write(1, {local.sge(at, n)}, local.iova + at + 1,
+						   local.key)),
+				  0);
+			expect_wc(*a->scq, {.id = 1, .byte_len = n});
+			EXPECT_EQ(local.read(at, 9),
+				  std::string(n + 1, 'A') + std::string("BCDEFGHI").substr(n));
+		}
+	}
+}
+
 /* --- taking memory away ------------------------------------------------------------- */
 
 TEST_F(Regions, DestroyWhileASendWaits)
@@ -528,6 +545,54 @@ TEST_F(Regions, DestroyOfAnotherWhileASendWaits)
 	EXPECT_EQ(to.read(0, 9), "the BYTES");
 }
 
+/* Even when nobody has stopped the queue pair: here another's PD is asked. */
+TEST_F(Regions, AWaitingRequestIsLookedUpAgainAfterAnEnd)
+{
+	Mr &mr = w.add_mr(64), &elsewhere = w.add_mr(64), &to = w.add_mr(64);
+
+	b->attr.min_rnr_timer = 1;
+	again();
+	mr.write(0, "old");
+	elsewhere.write(0, "new");
+	ASSERT_EQ(a->post(wr_send(1, {mr.sge(0, 3)})), 0); /* waits: RNR */
+	rvt_core_mr_set_pd(mr.raw, w.add_pd().raw);
+	rvt_core_mr_unpublish(mr.raw);
+	rvt_core_mr_set_pd(mr.raw, w.pd().raw);
+	ASSERT_EQ(
+		rvt_core_mr_set_page(mr.raw, 0, reinterpret_cast<uint64_t>(elsewhere.mem->page(0))),
+		0);
+	ASSERT_EQ(rvt_core_mr_publish(mr.raw, mr.iova, 64, 1, 12, access_all), 0);
+	ASSERT_EQ(b->recv(2, {to.sge()}), 0);
+	w.m.advance(sim::second);
+	expect_wc(*a->scq, {.id = 1, .opcode = RVT_WC_SEND, .byte_len = 3});
+	EXPECT_EQ(to.read(0, 3), "new");
+}
+
+/* Who may still use what he found is waited for; whoever comes then must know. */
+TEST_F(Regions, AnEraEndsBeforeItsReadersAreWaitedFor)
+{
+	const rvt::KeyTable &keys = w.dev().raw->keys;
+	const uint64_t era = keys.era();
+	Mr &mr = w.add_mr(64);
+	bool gone = false;
+
+	EXPECT_EQ(keys.era(), era) << "a region that begins ends nothing";
+	w.m.spawn("reader", [&] {
+		const int section = rvt_os_read_lock();
+
+		w.m.sleep(sim::ms);
+		EXPECT_FALSE(gone);
+		EXPECT_NE(keys.era(), era);
+		rvt_os_read_unlock(section);
+	});
+	w.m.spawn("owner", [&] {
+		mr.destroy();
+		gone = true;
+	});
+	w.m.run();
+	EXPECT_TRUE(gone);
+}
+
 /* The same key, other pages: no request finds the old ones. */
 TEST_F(Regions, ReregisteredBetweenTwoRequests)
 {
@@ -553,38 +618,44 @@ TEST_F(Regions, ReregisteredBetweenTwoRequests)
 	ASSERT_EQ(rvt_core_mr_publish(mr.raw, mr.iova, 4096, 1, 12, access_all), 0);
 }
 
-/* Requests of every form take turns in one slot: none finds what the last left. */
+/* A request of every form where one of one piece was: none finds what that left. */
 TEST_F(Regions, OneSlotForRequestsOfEveryForm)
 {
 	Qp *c = w.pair(RVT_QPT_RC, {.max_send_wr = 1, .max_inline = 64}, {}).first;
+	constexpr int slots = 2; /* a ring for one request: one slot is always empty */
 	Mr &to = w.add_mr(64);
+	const struct {
+		std::vector<rvt_sge> sge;
+		std::string inline_data, result;
+	} forms[] = {
+		{{{1, 8, 1}}, "inlined!", "inlined!"},
+		{{local.sge(100, 4), local.sge(200, 4)}, "", "bbbbcccc"},
+		{{}, "", "........"},
+		{{local.sge(0, 0)}, "", "........"},
+		{{local.sge(200, 4), local.sge(0, 0)}, "", "cccc...."},
+		{{local.sge(100, 4)}, "", "bbbb...."},
+	};
 	auto write = [&](std::vector<rvt_sge> sge, const std::string &inline_data) {
 		Wr wr = wr_write(1, std::move(sge), to.iova, to.key);
-		const std::string before = to.read(0, 8);
 
 		if (!inline_data.empty()) {
 			wr.flags |= RVT_SEND_INLINE;
 			wr.inline_data = inline_data;
 		}
+		to.fill('.');
 		EXPECT_EQ(c->post(wr), 0);
 		expect_wc(*c->scq, {.id = 1, .opcode = RVT_WC_RDMA_WRITE});
-		const std::string after = to.read(0, 8);
-
-		return after == before ? "" : after;
+		return to.read(0, 8);
 	};
 
 	local.write(0, "AAAAAAAA");
 	local.write(100, "bbbb");
 	local.write(200, "cccc");
-	to.fill('.');
-	for (int round = 0; round < 3; round++) {
-		EXPECT_EQ(write({local.sge(0, 8)}, ""), "AAAAAAAA");
-		EXPECT_EQ(write({{1, 8, 1}}, "inlined!"), "inlined!");
-		EXPECT_EQ(write({local.sge(0, 8)}, ""), "AAAAAAAA");
-		EXPECT_EQ(write({local.sge(100, 4), local.sge(200, 4)}, ""), "bbbbcccc");
-		EXPECT_EQ(write({}, ""), "");
-		EXPECT_EQ(write({local.sge(0, 0)}, ""), "");
-		EXPECT_EQ(write({local.sge(200, 4), local.sge(0, 0)}, ""), "cccccccc");
+	for (const auto &form : forms) {
+		for (int i = 0; i < slots; i++)
+			EXPECT_EQ(write({local.sge(0, 8)}, ""), "AAAAAAAA");
+		for (int i = 0; i < slots; i++)
+			EXPECT_EQ(write(form.sge, form.inline_data), form.result);
 	}
 }
 
@@ -944,6 +1015,57 @@ TEST_F(KernelRegions, InvalidateWhileASendFromItWaits)
 	EXPECT_EQ(wc->wr_id, 2u);
 	EXPECT_NE(wc->status, uint32_t(RVT_WC_SUCCESS));
 	expect_none(*a->scq);
+}
+
+/* Whether a send or a receive comes to nothing, and why: nobody who invalidates
+   a region afterwards waits for it. */
+TEST_F(KernelRegions, WhatComesToNothingHoldsNoRegion)
+{
+	const rvt_sge bad = {local.iova, 8, local.key ^ 0x4000};
+	const struct {
+		rvt_qp_type type;
+		rvt_sge send;
+		std::vector<rvt_sge> recv;
+		std::optional<uint32_t> status; /* of the receive, if it is taken */
+	} cases[] = {
+		{RVT_QPT_UD, local.sge(0, 8), {fast.sge(0, 8)}, {}},
+		{RVT_QPT_UD, local.sge(0, 8), {fast.sge(0, 8), fast.sge(8, 8)}, {}},
+		/* Too small comes first: the key is nobody's error. */
+		{RVT_QPT_UD, local.sge(0, 8), {fast.sge(0, 8), bad}, {}},
+		{RVT_QPT_UD, local.sge(0, 8), {fast.sge(0, 48), bad}, RVT_WC_LOC_PROT_ERR},
+		{RVT_QPT_RC, local.sge(0, 8), {fast.sge(0, 8), bad}, RVT_WC_LOC_PROT_ERR},
+		{RVT_QPT_RC, local.sge(0, 8), {bad, fast.sge(0, 8)}, RVT_WC_LOC_PROT_ERR},
+		{RVT_QPT_RC, local.sge(0, 8), {fast.sge(0, 4)}, RVT_WC_LOC_LEN_ERR},
+		{RVT_QPT_RC, local.sge(0, 8), {fast.sge(0, 4), fast.sge(4, 3)}, RVT_WC_LOC_LEN_ERR},
+		{RVT_QPT_RC, bad, {fast.sge(0, 8)}, {}},
+		{RVT_QPT_RC, fast.sge(0, 8), {}, {}}, /* no receive: the send waits */
+		{RVT_QPT_UD, fast.sge(0, 8), {}, {}},
+	};
+
+	for (bool shared : {false, true}) {
+		for (const auto &c : cases) {
+			SCOPED_TRACE(std::to_string(shared) + ", " + std::to_string(&c - cases));
+			Srq *srq = shared ? &w.add_srq() : nullptr;
+			auto [from, to] = c.type == RVT_QPT_RC
+						  ? w.pair(RVT_QPT_RC, {}, {.srq = srq})
+						  : std::pair(&w.add_ud(),
+							      &w.add_ud(0x11111111, {.srq = srq}));
+
+			ASSERT_EQ(a->post(wr_reg(1, fast.raw, fast.key, access_all)), 0);
+			expect_wc(*a->scq, {.id = 1});
+			if (!c.recv.empty())
+				ASSERT_EQ(srq ? srq->recv(2, c.recv) : to->recv(2, c.recv), 0);
+			ASSERT_EQ(from->post(c.type == RVT_QPT_RC
+						     ? wr_send(3, {c.send})
+						     : w.ud_to(*from, *to, 3, {c.send})),
+				  0);
+			if (c.status)
+				expect_wc(*to->rcq, {.id = 2, .status = *c.status});
+			expect_none(*to->rcq);
+			ASSERT_EQ(a->post(wr_local_inv(4, fast.key)), 0);
+			expect_wc(*a->scq, {.id = 4, .opcode = RVT_WC_LOCAL_INV});
+		}
+	}
 }
 
 TEST_F(KernelRegions, LimitsAndBadArguments)
