@@ -248,8 +248,8 @@ struct ib_mr *rvt_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start, u64 le
 			struct mr_pages old = mr_present(mr);
 
 			ib_umem_release(pages.umem);
-			/* Cannot fail: this is what it was. */
-			WARN_ON(mr_publish(mr, ibmr->length, mr->access, &old));
+			/* Cannot fail: this is what it was, unless it was unusable. */
+			WARN_ON(mr->npages && mr_publish(mr, ibmr->length, mr->access, &old));
 			return ERR_PTR(ret);
 		}
 		mr->max_pages = pages.count;
@@ -294,7 +294,6 @@ struct ib_mr *rvt_alloc_mr(struct ib_pd *ibpd, enum ib_mr_type type, u32 max_num
 static int mr_set_page(struct ib_mr *ibmr, u64 addr)
 {
 	struct rvt_ib_mr *mr = to_rvt_mr(ibmr);
-
 	int ret;
 
 	if (mr->npages == mr->max_pages)
