@@ -114,6 +114,26 @@ TEST_P(Failing, ProtectionDomainsAndRegions)
 				[&] { rvt_core_mr_destroy(mr); });
 }
 
+/* A page list asks for more memory only where its pages are far apart, and a
+   fast region's never: it is written where nobody may wait. */
+TEST_P(Failing, PagesFarApart)
+{
+	constexpr uint64_t far = uint64_t(1) << 44;
+
+	for (rvt_mr_kind kind : {RVT_MR_MEM, RVT_MR_FAST}) {
+		rvt_core_mr *mr = nullptr;
+
+		ASSERT_EQ(rvt_core_mr_create(w.pd().raw, kind, 3, &mr), 0);
+		w.m.fail_allocation(1);
+		EXPECT_EQ(rvt_core_mr_set_page(mr, 0, far), 0);
+		EXPECT_EQ(rvt_core_mr_set_page(mr, 1, far + 0x1000), 0);
+		EXPECT_EQ(rvt_core_mr_set_page(mr, 2, 2 * far), kind == RVT_MR_FAST ? 0 : enomem);
+		w.m.fail_allocation(0);
+		EXPECT_EQ(rvt_core_mr_set_page(mr, 2, 2 * far), 0);
+		rvt_core_mr_destroy(mr);
+	}
+}
+
 TEST_P(Failing, SharedReceiveQueues)
 {
 	Srq *srq = nullptr;

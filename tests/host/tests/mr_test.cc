@@ -1033,6 +1033,7 @@ TEST_F(KernelRegions, WhatComesToNothingHoldsNoRegion)
 		/* Too small comes first: the key is nobody's error. */
 		{RVT_QPT_UD, local.sge(0, 8), {fast.sge(0, 8), bad}, {}},
 		{RVT_QPT_UD, local.sge(0, 8), {fast.sge(0, 48), bad}, RVT_WC_LOC_PROT_ERR},
+		{RVT_QPT_UD, local.sge(0, 8), {bad, fast.sge(0, 48)}, RVT_WC_LOC_PROT_ERR},
 		{RVT_QPT_RC, local.sge(0, 8), {fast.sge(0, 8), bad}, RVT_WC_LOC_PROT_ERR},
 		{RVT_QPT_RC, local.sge(0, 8), {bad, fast.sge(0, 8)}, RVT_WC_LOC_PROT_ERR},
 		{RVT_QPT_RC, local.sge(0, 8), {fast.sge(0, 4)}, RVT_WC_LOC_LEN_ERR},
