@@ -4,7 +4,7 @@
 # script in scripts/, which can be called by itself and says what it takes.
 
 .DEFAULT_GOAL := module
-.PHONY: module load unload demo check style format host kunit man vm diags managers abi pyverbs perftest ibverbs-utils qperf ucx libfabric mpi vm-newest bench bench-um bench-host bench-check profile shell clean distclean help
+.PHONY: module load unload demo check style format host kunit man vm diags managers abi pyverbs perftest ibverbs-utils qperf ucx libfabric mpi opensm vm-newest bench bench-um bench-host bench-check profile shell clean distclean help
 
 module: ## build build/rvt.ko for the running kernel, or for KDIR=<build folder>
 	@set -e; folder=$$(scripts/build-module "$(or $(KDIR),running)"); \
@@ -72,6 +72,9 @@ libfabric: ## run libfabric's fi_pingpong in a virtual machine
 
 mpi: ## run Open MPI with two ranks in a virtual machine
 	@scripts/hpc mpi
+
+opensm: ## run IPoIB and rdma_cm with a subnet manager in a virtual machine
+	@scripts/hpc opensm
 
 vm-newest: ## run stock RDMA programs, fewer, on Debian's newest kernel
 	@scripts/vm sid device pingpong
