@@ -137,9 +137,8 @@ for size in 64 4096 1048576; do
 		fi_pingpong -p verbs -e msg -c -S $size -I 50 -- \
 		fi_pingpong -p verbs -e msg -c -S $size -I 50 $here
 done
-# Its completion queue is made for as many peers as there may be.
 t fi_pingpong-rxm carries $((2 * 4096 * 50)) pair \
-	env FI_UNIVERSE_SIZE=16 fi_pingpong -p 'verbs;ofi_rxm' -e rdm -c -S 4096 -I 50 -- \
-	env FI_UNIVERSE_SIZE=16 fi_pingpong -p 'verbs;ofi_rxm' -e rdm -c -S 4096 -I 50 $here
+	fi_pingpong -p 'verbs;ofi_rxm' -e rdm -c -S 4096 -I 50 -- \
+	fi_pingpong -p 'verbs;ofi_rxm' -e rdm -c -S 4096 -I 50 $here
 pair_port=18515
 t manager-ends manager_ends

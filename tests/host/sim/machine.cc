@@ -975,6 +975,7 @@ void Machine::wake(void *waitq)
 void Machine::resched()
 {
 	must_be_process("rvt_os_resched");
+	offers_++;
 	switch_point(2);
 }
 

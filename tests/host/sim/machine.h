@@ -120,6 +120,8 @@ public:
 	bool wait(void *waitq, bool (*done)(void *), void *arg, uint64_t timeout_ns);
 	void wake(void *waitq);
 	void resched();
+	/* How often the core offered that others run. */
+	unsigned long offers() const { return offers_; }
 	void leak(const char *what, unsigned long count);
 
 private:
@@ -164,6 +166,7 @@ private:
 	std::vector<Timer *> callbacks_;
 	std::vector<Work *> works_;
 	std::map<char *, Memory> memory_;
+	unsigned long offers_ = 0;
 	uint64_t allocations_ = 0;
 	uint64_t fail_in_ = 0;
 	bool failed_once_ = false;

@@ -420,6 +420,34 @@ TEST_F(Regions, PagesInRunsOfAnyLength)
 	}
 }
 
+/* However small the pieces are, a long message is not one long run. */
+TEST_F(Regions, ALongMessageLetsOthersRun)
+{
+	constexpr uint32_t bytes = 1 << 20, n = bytes / 4096;
+	Mem &mem = w.add_mem(bytes);
+	rvt_core_mr *scattered;
+
+	ASSERT_EQ(rvt_core_mr_create(w.pd().raw, RVT_MR_MEM, n, &scattered), 0);
+	for (uint32_t i = 0; i < n; i++)
+		ASSERT_EQ(rvt_core_mr_set_page(scattered, i,
+					       reinterpret_cast<uint64_t>(mem.page(n - 1 - i))),
+			  0);
+	ASSERT_EQ(rvt_core_mr_publish(scattered, 0x100000, bytes, n, 12, access_all), 0);
+	const uint32_t key = rvt_core_mr_key(scattered);
+
+	for (bool read : {false, true}) {
+		Mr &other = w.add_mr(bytes);
+		const unsigned long before = w.m.offers();
+		const Wr wr = read ? wr_read(1, {other.sge()}, 0x100000, key)
+				   : wr_write(1, {other.sge()}, 0x100000, key);
+
+		ASSERT_EQ(a->post(wr), 0);
+		expect_wc(*a->scq, {.id = 1, .byte_len = bytes});
+		EXPECT_GE(w.m.offers() - before, 3u);
+	}
+	rvt_core_mr_destroy(scattered);
+}
+
 /* --- the list of pages ------------------------------------------------------------- */
 
 TEST_F(Regions, PageListsKeepAnyAddressesInAnyOrder)

@@ -63,31 +63,39 @@ void copy_row_slowly(char *to, const char *from, size_t length, bool copy_last)
 namespace
 {
 
+// From list to list, as far as both reach. Many pieces let other tasks run, too.
 template <auto copy>
-void copy_to_pieces(SgeState &ss, const char *from, size_t length, bool release)
+void move_pieces(SgeState &to, SgeState &from, size_t length, bool release)
 {
-	while (length) {
-		const Piece to = ss.piece(length);
+	size_t since = 0;
 
-		if (!to.size)
+	while (length) {
+		const Piece source = from.piece(length);
+		const Piece target = to.piece(source.size);
+
+		if (!target.size)
 			return;
-		copy(to.data, from, to.size);
-		ss.advance(to.size, release);
-		from += to.size;
-		length -= to.size;
+		copy(target.data, source.data, target.size);
+		from.advance(target.size, release);
+		to.advance(target.size, release);
+		length -= target.size;
+		since += target.size;
+		if (since >= copy_slice) {
+			since = 0;
+			rvt_os_resched();
+		}
 	}
 }
 
-void scatter(SgeState &ss, const char *from, size_t length, bool release, bool copy_last)
+} // namespace
+
+void copy_list(SgeState &to, SgeState &from, size_t length, bool release, bool copy_last)
 {
 	const size_t tail = copy_last ? std::min(length, polled_tail) : 0;
-	const size_t body = length - tail;
 
-	copy_to_pieces<copy_bytes>(ss, from, body, release);
-	copy_to_pieces<copy_bytewise>(ss, from + body, tail, release);
+	move_pieces<copy_bytes>(to, from, length - tail, release);
+	move_pieces<copy_bytewise>(to, from, tail, release);
 }
-
-} // namespace
 
 bool bind_unusual(const Pd &pd, BoundSge &sge, uint32_t access)
 {
@@ -113,12 +121,15 @@ extern "C" void rvt_copy_sge(rvt::Qp *, rvt::SgeState *ss, const void *data, uin
 {
 	using namespace rvt;
 
-	const char *from = static_cast<const char *>(data);
-
 	if (char *to = ss->row(length)) {
-		copy_row(to, from, length, copy_last);
+		copy_row(to, static_cast<const char *>(data), length, copy_last);
 		ss->advance(length, release);
-	} else {
-		scatter(*ss, from, length, release, copy_last);
+		return;
 	}
+	BoundSge whole = {nullptr, reinterpret_cast<uint64_t>(data), length, 0};
+	SgeState from;
+
+	from.sge = &whole;
+	from.set(1, length);
+	copy_list(*ss, from, length, release, copy_last);
 }

@@ -106,6 +106,9 @@ inline void copy_row(char *to, const char *from, size_t length, bool copy_last)
 		copy_row_slowly(to, from, length, copy_last);
 }
 
+// Copy from list to list, as far as both reach, and move on in both.
+void copy_list(SgeState &to, SgeState &from, size_t length, bool release, bool copy_last);
+
 } // namespace rvt
 
 extern "C" {

@@ -64,25 +64,9 @@ Verdict lost(const Qp &req)
 	return req.type == QpType::rc ? Verdict::no_answer() : Verdict::done(RVT_WC_SUCCESS);
 }
 
-// Move bytes from one list to another, piece by piece.
-[[gnu::noinline]] void transfer_pieces(Qp &qp, SgeState &to, SgeState &from, uint32_t length,
-				       bool copy_last)
-{
-	while (length) {
-		const Piece piece = from.piece(length);
-		const auto size = static_cast<uint32_t>(piece.size);
-
-		if (!size)
-			return;
-		rvt_copy_sge(&qp, &to, piece.data, size, true, copy_last && size == length);
-		from.advance(size, true);
-		length -= size;
-	}
-}
-
 // Move a message from one list to another. Its bytes move once: the caller
 // releases both lists, wherever they are afterwards.
-[[gnu::always_inline]] inline void transfer(Qp &qp, SgeState &to, SgeState &from, uint32_t length,
+[[gnu::always_inline]] inline void transfer(SgeState &to, SgeState &from, uint32_t length,
 					    bool copy_last)
 {
 	// Most messages are short, and each end is in one row.
@@ -92,7 +76,7 @@ Verdict lost(const Qp &req)
 	if (row)
 		copy_row(row, data, length, copy_last);
 	else
-		transfer_pieces(qp, to, from, length, copy_last);
+		copy_list(to, from, length, true, copy_last);
 }
 
 // One piece of remote memory as a list. Key 0 is nobody's to give away.
@@ -147,7 +131,7 @@ Fault do_send(const Message &m) RVT_REQUIRES(m.resp.r_lock)
 		return f;
 	if (m.wqe.length > m.resp.r_sge.length)
 		return Fault::too_long;
-	transfer(m.resp, m.resp.r_sge, m.req.s_sge, m.wqe.length, false);
+	transfer(m.resp.r_sge, m.req.s_sge, m.wqe.length, false);
 	m.resp.r_sge.release();
 	return m.info.inv ? invalidate(m.req, m.resp, m.wqe.imm) : Fault::none;
 }
@@ -167,7 +151,7 @@ Fault do_write(const Message &m) RVT_REQUIRES(m.resp.r_lock)
 	if (!to.granted())
 		return Fault::access;
 	// A program may wait by looking at the last byte.
-	transfer(m.resp, to.state(), m.req.s_sge, m.wqe.length, m.resp.user);
+	transfer(to.state(), m.req.s_sge, m.wqe.length, m.resp.user);
 	return Fault::none;
 }
 
@@ -181,7 +165,7 @@ Fault do_read(const Message &m) RVT_REQUIRES(m.resp.r_lock)
 	if (!from.granted())
 		return Fault::access;
 	m.resp.r_ack_key = m.wqe.rkey;
-	transfer(m.req, m.req.s_sge, from.state(), m.wqe.length, false);
+	transfer(m.req.s_sge, from.state(), m.wqe.length, false);
 	m.resp.r_ack_key = 0;
 	return Fault::none;
 }
