@@ -135,6 +135,8 @@ void to_rtr(struct ibv_qp *qp, const struct ibv_qp *peer);
 void to_rts(struct ibv_qp *qp);
 void connect_ends(struct ends *e);
 struct ends make_ends(const struct ibv_qp_cap *cap, struct ibv_srq *srq);
+/* One queue pair here and its peer there, where the caller is afterwards. */
+void make_ends_across(struct ends *e, const struct place *there);
 void end_ends(struct ends *e);
 
 struct ibv_srq *make_srq(uint32_t max_wr);

@@ -254,6 +254,17 @@ struct ends make_ends(const struct ibv_qp_cap *cap, struct ibv_srq *srq)
 	return e;
 }
 
+void make_ends_across(struct ends *e, const struct place *there)
+{
+	e->scq = e->rcq = ibv_create_cq(ctx, 10, NULL, NULL, 0);
+	e->a = make_qp(e, &usual, NULL);
+	go(there);
+	e->scq = e->rcq = ibv_create_cq(ctx, 10, NULL, NULL, 0);
+	e->b = make_qp(e, &usual, NULL);
+	e->scq = e->a->send_cq;
+	connect_ends(e);
+}
+
 void end_ends(struct ends *e)
 {
 	is(ibv_destroy_qp(e->a), 0);

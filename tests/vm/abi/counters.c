@@ -247,7 +247,7 @@ static void counted_unreliable(void)
 static void counted_between(void)
 {
 	struct place home = here(), there = begin_on("rvt1");
-	struct ends e = { .scq = ibv_create_cq(ctx, 10, NULL, NULL, 0) };
+	struct ends e = {};
 	static const struct { const char *name; int by; } theirs[] = {
 		{ "received_packets", 2 }, { "received_bytes", 5000 }, { "receives_completed", 1 },
 		{ "sent_packets", 1 }, { "sent_bytes", 100 }, { "loop_packets", 0 },
@@ -255,13 +255,7 @@ static void counted_between(void)
 	};
 	long long before[ARRAY_SIZE(theirs)];
 
-	e.rcq = e.scq;
-	e.a = make_qp(&e, &usual, NULL);
-	go(&there);
-	e.scq = e.rcq = ibv_create_cq(ctx, 10, NULL, NULL, 0);
-	e.b = make_qp(&e, &usual, NULL);
-	e.scq = e.a->send_cq;
-	connect_ends(&e);
+	make_ends_across(&e, &there);
 	post_receives(e.b, NULL, 0, 1);
 	for (size_t i = 0; i < ARRAY_SIZE(theirs); i++)
 		before[i] = count_of(theirs[i].name);

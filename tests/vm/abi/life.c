@@ -246,19 +246,13 @@ static void *write_until_failed(void *arg)
 PART(peer_removed)
 {
 	struct place home = here(), there = begin_on("rvt2");
-	struct ends e = { .scq = ibv_create_cq(ctx, 10, NULL, NULL, 0) };
+	struct ends e = {};
 	struct writer w = { .e = &e, .to = there.mr };
 	pthread_t thread;
 
 	retry_cnt = 1;
 	timeout = 8; /* a millisecond */
-	e.rcq = e.scq;
-	e.a = make_qp(&e, &usual, NULL);
-	go(&there);
-	e.scq = e.rcq = ibv_create_cq(ctx, 10, NULL, NULL, 0);
-	e.b = make_qp(&e, &usual, NULL);
-	e.scq = e.a->send_cq;
-	connect_ends(&e);
+	make_ends_across(&e, &there);
 	go(&home);
 	is(pthread_create(&thread, NULL, write_until_failed, &w), 0);
 	while (atomic_load(&w.done) < 10)
