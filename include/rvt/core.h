@@ -137,7 +137,7 @@ enum rvt_limits {
 	RVT_MAX_QP_WR = 0x3fff,
 	RVT_MAX_SRQ_WR = 0x1ffff,
 	RVT_MAX_SGE = 96,
-	RVT_MAX_CQE = 0x3ffff,
+	RVT_MAX_CQE = 0x2ffff,
 	RVT_MAX_INLINE = 512,
 	RVT_MAX_RD_ATOMIC = 16,
 	RVT_MAX_MCAST_GRP = 16384,
