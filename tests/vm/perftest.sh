@@ -122,9 +122,9 @@ for program in ib_read_bw ib_atomic_bw; do
 done
 
 # Messages of UC and UD that find no receive are lost, and perftest then waits
-# for ever. It posts as many receives as there are messages of one queue pair, 500
-# at most, and divides those of a shared queue among the queue pairs. So: no more
-# messages than that where it may be slow to post again.
+# for ever. It posts no more receives than there are messages of one queue pair,
+# and divides those of a shared queue among the queue pairs; what comes beyond may
+# find it slow to post again. So: no more messages than receives.
 
 # Shared receive queues.
 for type in RC UC UD; do

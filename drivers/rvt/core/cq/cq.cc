@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 //
-// Completion queues: polling, arming, resizing, and core.h's face
-// of them.
+// Completion queues: polling, arming, resizing, and core.h's face of them.
 #include "cq/cq.h"
 
 #include <atomic>

@@ -48,9 +48,10 @@ Verdict carry_datagram(Qp &qp, rvt_swqe &wqe, const Path &path, Outbox &out);
 // @section: from rvt_os_read_lock(), ends here.
 void run_engine(Qp &qp, int section);
 
-[[nodiscard]] bool bind_pieces(Qp &qp, rvt_swqe &wqe, const WrInfo &info);
 // Find the regions of a request's pieces, or its inline bytes. False: a key
 // does not grant it. In a read section, the engine busy.
+[[nodiscard]] bool bind_pieces(Qp &qp, rvt_swqe &wqe, const WrInfo &info);
+// The same, quickly if the post has found the bytes already.
 [[nodiscard]] inline bool bind_send(Qp &qp, rvt_swqe &wqe, const WrInfo &info)
 {
 	if (!wqe.row || wqe.row_era != qp.pd.dev.keys.era())
