@@ -4,7 +4,7 @@
 # script in scripts/, which can be called by itself and says what it takes.
 
 .DEFAULT_GOAL := module
-.PHONY: module load unload demo check style format host kunit man vm diags managers abi pyverbs perftest ibverbs-utils qperf ucx libfabric mpi opensm vm-newest bench bench-um bench-host bench-check profile shell clean distclean help
+.PHONY: module load unload demo check style format host kunit man vm diags managers abi torture pyverbs perftest ibverbs-utils qperf ucx libfabric mpi opensm vm-newest bench bench-um bench-host bench-check profile shell clean distclean help
 
 module: ## build build/rvt.ko for the running kernel, or for KDIR=<build folder>
 	@set -e; folder=$$(scripts/build-module "$(or $(KDIR),running)"); \
@@ -51,6 +51,9 @@ managers: ## try rdma_cm and wrong management datagrams in a virtual machine
 
 abi: ## try the user ABI in detail in a virtual machine, Debian 12
 	@scripts/abi bookworm
+
+torture: ## let many processes misuse the device at once, in a virtual machine
+	@scripts/torture bookworm
 
 pyverbs: ## run rdma-core's own pyverbs tests in a virtual machine
 	@scripts/pyverbs bookworm
