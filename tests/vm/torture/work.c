@@ -27,6 +27,21 @@ static struct slot *some_region(struct thread *t, const struct ibv_pd *pd)
 	}
 }
 
+/* What the faithful have registered, mostly on the device where it could be used. */
+static const struct line *some_faithful_region(struct dice *d, unsigned int device)
+{
+	const unsigned int count = ARRAY_SIZE(board->faithful_region);
+	unsigned int from = below(d, count);
+
+	for (unsigned int i = 0; i < count; i++) {
+		const struct line *line = &board->faithful_region[(from + i) % count];
+
+		if (atomic_load(&line->number) && atomic_load(&line->device) == device)
+			return line;
+	}
+	return &board->faithful_region[0];
+}
+
 /* Mostly within a region; sometimes not, or with a key that is no key. */
 static struct ibv_sge some_piece(struct thread *t, const struct ibv_pd *pd)
 {
@@ -49,8 +64,13 @@ static struct ibv_sge some_piece(struct thread *t, const struct ibv_pd *pd)
 	}
 	release(slot);
 	if (one_in(d, 60))
-		sge.lkey = one_in(d, 2) ? nonsense(d) :
-			   atomic_load(&one_of(d, board->faithful_region).number);
+		sge.lkey = nonsense(d);
+	if (one_in(d, 60)) {
+		const struct line *line = some_faithful_region(d, t->home->device);
+
+		sge.lkey = atomic_load(&line->number);
+		sge.addr = atomic_load(&line->at) + below(d, 4 * PAGE);
+	}
 	if (one_in(d, 60))
 		sge.addr = one_in(d, 2) ? draw(d) : sge.addr + nonsense(d);
 	if (one_in(d, 60))
@@ -72,8 +92,8 @@ static void some_target(struct thread *t, unsigned int line, uint64_t *at, uint3
 		if (atomic_load(&region->number))
 			break;
 	}
-	if (one_in(d, 20))
-		region = &one_of(d, board->faithful_region);
+	if (one_in(d, 12))
+		region = some_faithful_region(d, atomic_load(&board->qp[partner_of(line)].device));
 	*rkey = atomic_load(&region->number);
 	*at = atomic_load(&region->at);
 	if (one_in(d, 3))
