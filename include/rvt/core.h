@@ -246,7 +246,7 @@ enum rvt_counter {
 };
 
 const char *rvt_core_counter_name(enum rvt_counter counter);
-/* Sums over living and past queue pairs. Context: process. */
+/* Sums over living and past queue pairs; they never go back. Context: process. */
 void rvt_core_counters_read(struct rvt_core_dev *dev, uint64_t value[RVT_COUNTERS]);
 /* DROP_PKEY or DROP_QKEY alone, which cost nothing to read. Context: any. */
 uint64_t rvt_core_violations(struct rvt_core_dev *dev, enum rvt_counter which);

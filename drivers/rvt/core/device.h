@@ -110,6 +110,7 @@ struct rvt_core_dev {
 	std::atomic<uint32_t> n_pds{0}, n_cqs{0}, n_srqs{0}, n_qps{0};
 	// What destroyed queue pairs had counted, and what the port counts itself.
 	std::array<std::atomic<uint64_t>, RVT_COUNTERS> past_counters{};
+	std::array<std::atomic<uint64_t>, RVT_COUNTERS> told_counters{}; // the most that was read
 
 private:
 	struct GidEntry {

@@ -112,6 +112,30 @@ TEST(Look, Regions)
 	(void)b;
 }
 
+/* Not even to who reads while queue pairs leave, whose counts go elsewhere. */
+TEST(Look, CountersNeverGoBack)
+{
+	for (uint64_t seed = 1; seed <= 100; seed++) {
+		World w(true, 1, seed);
+		std::pair<Qp *, Qp *> pairs[3];
+
+		for (auto &[a, b] : pairs) {
+			std::tie(a, b) = w.pair(RVT_QPT_RC);
+			EXPECT_EQ(a->post(wr_write(1, {}, 0, 0)), 0);
+		}
+		EXPECT_EQ(w.dev().counter(RVT_CNT_SENDS), 3u);
+		w.m.spawn("leaver", [&] {
+			for (auto &[a, b] : pairs)
+				EXPECT_EQ(a->to(RVT_QPS_RESET), 0);
+		});
+		w.m.spawn("reader", [&] {
+			for (int looks = 0; looks < 10; looks++)
+				EXPECT_EQ(w.dev().counter(RVT_CNT_SENDS), 3u) << "seed " << seed;
+		});
+		w.m.run();
+	}
+}
+
 /* InfiniBand 14.2.5.6: a port counts the bad keys that came to it. */
 TEST(Look, ViolationsCountAtTheReceivingPort)
 {

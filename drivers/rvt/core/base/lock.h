@@ -70,31 +70,6 @@ private:
 	bool held_ = true;
 };
 
-// The same where a lock is needed by some objects only, and the caller is alone
-// with the others: the analysis need not know.
-class RVT_SCOPED_CAPABILITY SpinGuardIf
-{
-public:
-	SpinGuardIf(bool needed, SpinLock &lock) RVT_ACQUIRE(lock) RVT_NO_TSA : lock_(lock),
-										needed_(needed)
-	{
-		if (needed_)
-			flags_ = lock_.lock();
-	}
-	~SpinGuardIf() RVT_RELEASE() RVT_NO_TSA
-	{
-		if (needed_)
-			lock_.unlock(flags_);
-	}
-	SpinGuardIf(const SpinGuardIf &) = delete;
-	SpinGuardIf &operator=(const SpinGuardIf &) = delete;
-
-private:
-	SpinLock &lock_;
-	unsigned long flags_ = 0;
-	const bool needed_;
-};
-
 class RVT_SCOPED_CAPABILITY MutexGuard
 {
 public:

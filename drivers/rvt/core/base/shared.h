@@ -21,6 +21,17 @@ inline void store_release(uint32_t &shared, uint32_t value)
 	std::atomic_ref<uint32_t>(shared).store(value, std::memory_order_release);
 }
 
+// Raise a maximum that others raise as well; returns what it is then.
+inline uint64_t raise(std::atomic<uint64_t> &most, uint64_t value)
+{
+	uint64_t seen = most.load(std::memory_order_relaxed);
+
+	while (seen < value)
+		if (most.compare_exchange_weak(seen, value, std::memory_order_relaxed))
+			return value;
+	return seen;
+}
+
 // One of a limited number of objects: taken by the constructor, given back
 // unless kept.
 class CountedSlot

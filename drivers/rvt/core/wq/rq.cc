@@ -124,7 +124,7 @@ Take rvt_rq::take_next(uint64_t &wr_id, SgeState *to, const Pd *pd, uint64_t nee
 
 void rvt_rq::empty()
 {
-	SpinGuardIf guard(shared, consumer_);
+	SpinGuard guard(consumer_);
 	uint32_t end;
 
 	if (!exists())
