@@ -575,6 +575,38 @@ TEST_P(Multicast, GroupsHoldTheirMostMembers)
 		EXPECT_EQ(rvt_core_mcast_detach(qp->raw, mgid, mlid), 0);
 }
 
+/* As many groups as query_device says; each is found, and none other with it. */
+TEST_P(Multicast, ADeviceHoldsItsMostGroups)
+{
+	Qp &sender = w.add_ud(), &member = w.add_ud(), &other = w.add_ud();
+	auto group = [this](unsigned int i) {
+		mgid[4] = static_cast<uint8_t>(i >> 8); /* in both halves */
+		mgid[15] = static_cast<uint8_t>(i);
+		return mgid;
+	};
+	auto in_group = [&](unsigned int i) -> Qp & { return i % 2 ? other : member; };
+
+	for (unsigned int i = 0; i < RVT_MAX_MCAST_GRP; i++)
+		ASSERT_EQ(rvt_core_mcast_attach(in_group(i).raw, group(i), mlid), 0) << i;
+	EXPECT_EQ(rvt_core_mcast_attach(member.raw, group(RVT_MAX_MCAST_GRP), mlid), enomem);
+	/* To be one of those that exist is still possible. */
+	EXPECT_EQ(rvt_core_mcast_attach(other.raw, group(4000), mlid), 0);
+	EXPECT_EQ(rvt_core_mcast_detach(other.raw, group(4000), mlid), 0);
+	for (unsigned int i : {0u, 1u, 255u, 256u, 8191u, RVT_MAX_MCAST_GRP - 2u,
+			       RVT_MAX_MCAST_GRP - 1u}) {
+		ASSERT_EQ(in_group(i).recv(i, {mr.sge(1000, 200)}), 0);
+		group(i);
+		ASSERT_EQ(sender.post(to_group(sender, i)), 0);
+		expect_wc(*sender.scq, {.id = i});
+		expect_wc(*in_group(i).rcq, {.id = i});
+		expect_none(*in_group(i + 1).rcq);
+	}
+	for (unsigned int i = 0; i < RVT_MAX_MCAST_GRP; i++)
+		ASSERT_EQ(rvt_core_mcast_detach(in_group(i).raw, group(i), mlid), 0) << i;
+	EXPECT_EQ(rvt_core_mcast_attach(member.raw, group(RVT_MAX_MCAST_GRP), mlid), 0);
+	EXPECT_EQ(rvt_core_mcast_detach(member.raw, mgid, mlid), 0);
+}
+
 /* --- several devices -------------------------------------------------------------------------- */
 
 class Fabric : public testing::Test

@@ -587,6 +587,42 @@ TEST(multicast_member_killed)
 	end_receiver(&sender);
 }
 
+static void group_number(union ibv_gid *gid, int i)
+{
+	*gid = group;
+	gid->raw[4] = i >> 8;
+	gid->raw[5] = i;
+}
+
+/* A device takes as many groups as query_device says, and finds each of them. */
+TEST(multicast_groups)
+{
+	struct ends member = make_receiver(QKEY), sender = make_receiver(QKEY);
+	struct ibv_ah *ah = group_ah();
+	struct ibv_device_attr device;
+	union ibv_gid gid;
+	int groups;
+
+	is(ibv_query_device(ctx, &device), 0);
+	groups = device.max_mcast_grp;
+	yes(groups >= 16 && groups < 0x10000);
+	for (int i = 0; i <= groups; i++) {
+		group_number(&gid, i);
+		is(ibv_attach_mcast(member.a, &gid, MLID), i < groups ? 0 : ENOMEM);
+	}
+	fill_receive();
+	post_receives(member.a, NULL, 0, 1);
+	send_datagram(&sender, ah, 0xffffff, QKEY); /* to number 0 */
+	arrived_by_group(&member, &sender, 0);
+	for (int i = 0; i < groups; i++) {
+		group_number(&gid, i);
+		is(ibv_detach_mcast(member.a, &gid, MLID), 0);
+	}
+	is(ibv_destroy_ah(ah), 0);
+	end_receiver(&member);
+	end_receiver(&sender);
+}
+
 /* A group takes as many members as query_device says. */
 TEST(multicast_limit)
 {

@@ -15,9 +15,17 @@ McastTable::Group::Group(const Gid &gid, Lid group_lid, Member *member)
 {
 }
 
+// The upper bits of a product depend on all bits of a factor.
+size_t McastTable::hash(const Gid &gid)
+{
+	constexpr uint64_t odd = 0x9e3779b97f4a7c15; // 2^64 by the golden ratio
+
+	return ((gid.prefix * odd ^ gid.id) * odd) >> (64 - hash_bits);
+}
+
 McastTable::Group *McastTable::find_gid(const Gid &gid) const
 {
-	Group *group = first_.load();
+	Group *group = buckets_[hash(gid)].load();
 
 	while (group && (group->prefix != gid.prefix || group->id != gid.id))
 		group = group->next.load();
@@ -61,8 +69,9 @@ Errno McastTable::attach(Qp &qp, const Gid &gid, Lid lid)
 		return Errno::nomem;
 	(void)member.release();
 	groups_++;
-	group->next.store(first_.load());
-	first_.store(group);
+	std::atomic<Group *> &first = buckets_[hash(gid)];
+	group->next.store(first.load());
+	first.store(group);
 	return Errno::ok;
 }
 
@@ -84,7 +93,7 @@ Errno McastTable::detach(Qp &qp, const Gid &gid, Lid lid)
 			return Errno::inval;
 		link->store(member->next.load());
 		if (--group->members == 0) {
-			std::atomic<Group *> *at = &first_;
+			std::atomic<Group *> *at = &buckets_[hash(gid)];
 
 			while (at->load() != group)
 				at = &at->load()->next;

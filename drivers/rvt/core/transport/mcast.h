@@ -4,6 +4,7 @@
 #ifndef RVT_TRANSPORT_MCAST_H
 #define RVT_TRANSPORT_MCAST_H
 
+#include <array>
 #include <atomic>
 
 #include "base/lock.h"
@@ -37,7 +38,7 @@ public:
 	bool empty() RVT_EXCLUDES(lock_)
 	{
 		MutexGuard guard(lock_);
-		return !first_.load();
+		return groups_ == 0;
 	}
 
 private:
@@ -50,19 +51,22 @@ private:
 	struct Group {
 		Group(const Gid &gid, Lid group_lid, Member *member);
 
-		std::atomic<Group *> next{nullptr};
+		std::atomic<Group *> next{nullptr}; // of those with the same hash
 		const uint64_t prefix, id; // the group's GID
 		const Lid lid;
 		std::atomic<Member *> first;
 		uint32_t members = 1;
 	};
 
+	static constexpr unsigned int hash_bits = 8;
+
+	static size_t hash(const Gid &gid);
 	const Group *find(const Gid &gid, Lid lid) const;
 	Group *find_gid(const Gid &gid) const;
 
 	Mutex lock_{RVT_LOCK_DEVICE};
 	// Changed under the lock, read inside read sections.
-	std::atomic<Group *> first_{nullptr};
+	std::array<std::atomic<Group *>, 1 << hash_bits> buckets_{};
 	uint32_t groups_ RVT_GUARDED_BY(lock_) = 0;
 };
 
