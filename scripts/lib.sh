@@ -57,3 +57,28 @@ report_result()
 		printf '%d %d %d\n' "$1" "$2" "${3:-0}" >"$RVT_RESULT"
 	fi
 }
+
+# KCSAN reports races of the kernel's own, too. Leave in the kernel's log FILE those
+# of which one side is ours: the first function after the line that says who used the
+# memory. The others go to the file OTHERS.
+#	leave_own_races FILE OTHERS
+leave_own_races()
+{
+	: >"$2"
+	awk -v others="$2" '
+		function done() {
+			if (ours)
+				printf "%s", report
+			else
+				printf "%s", report >others
+			report = ""
+		}
+		/BUG: KCSAN: / { inside = 1; ours = 0 }
+		!inside { print; next }
+		/=====$/ { inside = 0; done(); print; next }
+		{ report = report $0 "\n" }
+		who && / \[rvt(_kunit)?\]$/ { ours = 1 }
+		{ who = / (to|at) 0x[0-9a-f]+ of [0-9]+ bytes / }
+		END { done() }' "$1" >"$1.own"
+	mv "$1.own" "$1"
+}

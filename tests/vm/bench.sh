@@ -143,24 +143,24 @@ has_siw()
 t devices load_both
 t siw has_siw
 bench limits-first floors
-pingpong rc-pingpong-4096 ibv_rc_pingpong -n 200
-pingpong uc-pingpong-4096 ibv_uc_pingpong -n 200
-pingpong ud-pingpong-1024 ibv_ud_pingpong -s 1024 -n 200
-pingpong rc-pingpong-4096-events ibv_rc_pingpong -e -n 200
-pingpong uc-pingpong-4096-events ibv_uc_pingpong -e -n 200
-pingpong ud-pingpong-1024-events ibv_ud_pingpong -e -s 1024 -n 200
+pingpong rc-pingpong-4096 ibv_rc_pingpong -n 5000
+pingpong uc-pingpong-4096 ibv_uc_pingpong -n 5000
+pingpong ud-pingpong-1024 ibv_ud_pingpong -s 1024 -n 5000
+pingpong rc-pingpong-4096-events ibv_rc_pingpong -e -n 2000
+pingpong uc-pingpong-4096-events ibv_uc_pingpong -e -n 2000
+pingpong ud-pingpong-1024-events ibv_ud_pingpong -e -s 1024 -n 2000
 sizes=(8 64 4096)
 [[ ! ${RVT_QUICK:-} ]] || sizes=(64)
 for size in "${sizes[@]}"; do
 	for operation in send write read; do
-		latency "$operation-lat-$size" ib_${operation}_lat -s "$size" -n 500
+		latency "$operation-lat-$size" ib_${operation}_lat -s "$size" -n 5000
 	done
 done
-latency atomic-lat-8 ib_atomic_lat -n 500
+latency atomic-lat-8 ib_atomic_lat -n 5000
 bench limits-between floors
 for pairs in ${RVT_PAIRS:-1 16 128}; do
 	for operation in send write read; do
-		bandwidth $operation 64 64 3000 "$pairs"
+		bandwidth $operation 64 64 20000 "$pairs"
 		[[ ${RVT_QUICK:-} ]] || bandwidth $operation 4096 4K 2000 "$pairs"
 		[[ ${RVT_QUICK:-} ]] || bandwidth $operation 65536 64K 500 "$pairs"
 		bandwidth $operation 1048576 1M 100 "$pairs"

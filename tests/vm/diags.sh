@@ -112,14 +112,17 @@ who_is_there()
 
 where_is_it()
 {
-	local prefix
+	local group guid=0x
 
 	ask ibaddr -C rvt0
 	grep -q 'LID start 0x1 end 0x1$' out || wrong "not LID 1"
 	ask ibaddr -C rvt0 2
 	grep -q 'LID start 0x2 end 0x2$' out || wrong "not LID 2"
-	prefix=$(printf '%s' "$(port_guid rvt1)" | sed 's/^0x0*//')
-	[[ $(sed -n 's/^GID fe80::\([0-9a-f:]*\) .*/\1/p' out | tr -d :) == "$prefix" ]] ||
+	# In four groups, without the zeros at the beginning of each.
+	for group in $(sed -n 's/^GID fe80::\([0-9a-f:]*\) .*/\1/p' out | tr : ' '); do
+		guid+=$(printf '%04x' "0x$group")
+	done
+	[[ $guid == "$(port_guid rvt1)" ]] ||
 		wrong "another GID than $(gid rvt1)"
 }
 
