@@ -592,8 +592,8 @@ TEST_P(Multicast, ADeviceHoldsItsMostGroups)
 	/* To be one of those that exist is still possible. */
 	EXPECT_EQ(rvt_core_mcast_attach(other.raw, group(4000), mlid), 0);
 	EXPECT_EQ(rvt_core_mcast_detach(other.raw, group(4000), mlid), 0);
-	for (unsigned int i : {0u, 1u, 255u, 256u, 8191u, RVT_MAX_MCAST_GRP - 2u,
-			       RVT_MAX_MCAST_GRP - 1u}) {
+	for (unsigned int i :
+	     {0u, 1u, 255u, 256u, 8191u, RVT_MAX_MCAST_GRP - 2u, RVT_MAX_MCAST_GRP - 1u}) {
 		ASSERT_EQ(in_group(i).recv(i, {mr.sge(1000, 200)}), 0);
 		group(i);
 		ASSERT_EQ(sender.post(to_group(sender, i)), 0);

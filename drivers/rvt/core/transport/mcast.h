@@ -52,7 +52,7 @@ private:
 		Group(const Gid &gid, Lid group_lid, Member *member);
 
 		std::atomic<Group *> next{nullptr}; // of those with the same hash
-		const uint64_t prefix, id; // the group's GID
+		const uint64_t prefix, id;	    // the group's GID
 		const Lid lid;
 		std::atomic<Member *> first;
 		uint32_t members = 1;
