@@ -20,7 +20,7 @@ void copy_bytewise(char *to, const char *from, size_t n)
 		std::atomic_ref<char>(to[i]).store(from[i], std::memory_order_release);
 }
 
-[[gnu::noinline]] void copy_in_slices(char *to, const char *from, size_t n)
+void copy_in_slices(char *to, const char *from, size_t n)
 {
 	while (n > copy_slice) {
 		__builtin_memcpy(to, from, copy_slice);
@@ -34,10 +34,7 @@ void copy_bytewise(char *to, const char *from, size_t n)
 
 void copy_bytes(char *to, const char *from, size_t n)
 {
-	if (n > copy_slice)
-		copy_in_slices(to, from, n);
-	else
-		__builtin_memcpy(to, from, n);
+	__builtin_memcpy(to, from, n);
 }
 
 } // namespace
@@ -55,7 +52,7 @@ void copy_row_slowly(char *to, const char *from, size_t length, bool copy_last)
 {
 	const size_t tail = copy_last ? std::min(length, polled_tail) : 0;
 
-	copy_bytes(to, from, length - tail);
+	copy_in_slices(to, from, length - tail);
 	if (tail)
 		copy_bytewise(to + length - tail, from + length - tail, tail);
 }
@@ -63,23 +60,39 @@ void copy_row_slowly(char *to, const char *from, size_t length, bool copy_last)
 namespace
 {
 
-// From list to list, as far as both reach. Many pieces let other tasks run, too.
+// Use up the first bytes of a piece.
+void shorten(Piece &piece, size_t n)
+{
+	piece.data += n;
+	piece.size -= n;
+}
+
+// From list to list, as far as both reach; other tasks may run now and then. A
+// piece is used up before the next is looked for: adjacent pages are found once,
+// however short the other side's pieces are.
 template <auto copy>
 void move_pieces(SgeState &to, SgeState &from, size_t length, bool release)
 {
+	Piece source = {nullptr, 0}, target = {nullptr, 0};
 	size_t since = 0;
 
 	while (length) {
-		const Piece source = from.piece(length);
-		const Piece target = to.piece(source.size);
-
+		if (!source.size)
+			source = from.piece(std::min(length, copy_slice));
 		if (!target.size)
+			target = to.piece(std::min(length, copy_slice));
+
+		const size_t n = std::min(source.size, target.size);
+
+		if (!n)
 			return;
-		copy(target.data, source.data, target.size);
-		from.advance(target.size, release);
-		to.advance(target.size, release);
-		length -= target.size;
-		since += target.size;
+		copy(target.data, source.data, n);
+		shorten(source, n);
+		shorten(target, n);
+		from.advance(n, release);
+		to.advance(n, release);
+		length -= n;
+		since += n;
 		if (since >= copy_slice) {
 			since = 0;
 			rvt_os_resched();
