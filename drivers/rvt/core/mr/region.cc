@@ -40,13 +40,14 @@ Piece rvt_core_mr::at(uint64_t addr, size_t want) const
 	// inside the list whatever the fields say.
 	const uint64_t index = std::min<uint64_t>(offset >> page_shift_, pages.size() - 1);
 	const uint64_t in_page = offset & page_mask_;
-	char *data = reinterpret_cast<char *>(pages[index]) + in_page;
+	const uint64_t start = pages[index] + in_page;
+	char *const data = reinterpret_cast<char *>(start);
 
 	if (one_piece_)
 		return {data, want};
 	size_t size = page_size - in_page;
 	for (uint64_t i = index + 1; size < want && i < pages.size(); i++) {
-		if (pages[i] != pages[i - 1] + page_size)
+		if (pages[i] != start + size)
 			break;
 		size += page_size;
 	}
