@@ -20,7 +20,7 @@ void copy_bytewise(char *to, const char *from, size_t n)
 		std::atomic_ref<char>(to[i]).store(from[i], std::memory_order_release);
 }
 
-void copy_in_slices(char *to, const char *from, size_t n)
+[[gnu::noinline]] void copy_in_slices(char *to, const char *from, size_t n)
 {
 	while (n > copy_slice) {
 		__builtin_memcpy(to, from, copy_slice);
@@ -52,7 +52,8 @@ void copy_row_slowly(char *to, const char *from, size_t length, bool copy_last)
 {
 	const size_t tail = copy_last ? std::min(length, polled_tail) : 0;
 
-	copy_in_slices(to, from, length - tail);
+	if (length > tail)
+		copy_in_slices(to, from, length - tail);
 	if (tail)
 		copy_bytewise(to + length - tail, from + length - tail, tail);
 }
