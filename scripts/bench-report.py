@@ -239,7 +239,8 @@ def read_host(path):
 def report_copies(median):
     """A row for each size: GB/s of memcpy, and what share of it the others reach."""
     columns = ["copy_sge/one_piece", "copy_sge/sixteen_pieces", "write_bytes/one_piece",
-               "write_bytes/sixteen_pieces", "write_bytes/scattered_pages"]
+               "write_bytes/sixteen_pieces", "write_bytes/scattered_pages",
+               "write_bytes/scattered_target"]
     rows = []
     for name, plain in median.items():
         if not name.startswith("plain_memcpy/"):
@@ -250,9 +251,9 @@ def report_copies(median):
     if rows:
         print("\ncopies: share of memcpy's speed on the same bytes; rvt_copy_sge of one piece"
               " should reach\n90 % at 4 KiB and 95 % from 64 KiB on")
-        print(f"{'':>10} {'memcpy':>10} {'rvt_copy_sge':^19} {'a whole RDMA write':^30}")
+        print(f"{'':>10} {'memcpy':>10} {'rvt_copy_sge':^19} {'a whole RDMA write; pages scattered':^40}")
         print(f"{'bytes':>10} {'GB/s':>10} {'1 piece':>9} {'16':>9} {'1 piece':>9} {'16':>9} "
-              f"{'scattered':>10}")
+              f"{'both':>9} {'target':>9}")
     for r in rows:
         cells = [f"{100 * r[c]:.0f} %" if c in r else "" for c in columns]
         print(f"{r['bytes']:>10} {r['bytes'] / r['memcpy_ns']:>10.1f} " +

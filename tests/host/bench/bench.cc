@@ -135,12 +135,12 @@ BENCHMARK_CAPTURE(copy_sge, one_piece, 1u)->Apply(sizes);
 BENCHMARK_CAPTURE(copy_sge, sixteen_pieces, 16u)->Apply(sizes);
 
 /* A whole message, beside them. */
-void write_bytes(benchmark::State &state, uint32_t pieces, bool scattered)
+void write_bytes(benchmark::State &state, uint32_t pieces, Pages from, Pages to)
 {
 	const auto n = static_cast<size_t>(state.range(0));
 	Device dev;
 	Pair pair(dev, 8, pieces);
-	Mr source(dev, buffers().from, n, scattered), target(dev, buffers().to, n, scattered);
+	Mr source(dev, buffers().from, n, from), target(dev, buffers().to, n, to);
 	std::vector<rvt_sge> sge;
 	rvt_wc wc;
 
@@ -153,9 +153,12 @@ void write_bytes(benchmark::State &state, uint32_t pieces, bool scattered)
 	}
 	state.SetBytesProcessed(state.iterations() * state.range(0));
 }
-BENCHMARK_CAPTURE(write_bytes, one_piece, 1u, false)->Apply(sizes);
-BENCHMARK_CAPTURE(write_bytes, sixteen_pieces, 16u, false)->Apply(sizes);
-BENCHMARK_CAPTURE(write_bytes, scattered_pages, 1u, true)->Apply(sizes);
+BENCHMARK_CAPTURE(write_bytes, one_piece, 1u, Pages::in_a_row, Pages::in_a_row)->Apply(sizes);
+BENCHMARK_CAPTURE(write_bytes, sixteen_pieces, 16u, Pages::in_a_row, Pages::in_a_row)->Apply(sizes);
+BENCHMARK_CAPTURE(write_bytes, scattered_pages, 1u, Pages::scattered, Pages::scattered)
+	->Apply(sizes);
+BENCHMARK_CAPTURE(write_bytes, scattered_target, 1u, Pages::nearly_in_a_row, Pages::scattered)
+	->Apply(sizes);
 
 /* --- look-ups -------------------------------------------------------------------------- */
 

@@ -90,21 +90,31 @@ struct Cq {
 	}
 };
 
+/* How a region's pages lie in memory: one behind the other; the same but for the
+ * last two, so that they are no single piece; none behind the one before. */
+enum class Pages { in_a_row, nearly_in_a_row, scattered };
+
 struct Mr {
 	rvt_core_mr *raw;
 	uint64_t iova;
 	uint32_t key;
 
-	/* @reversed: no two pages adjacent. The address is the memory's own. */
-	Mr(Device &dev, void *mem, size_t bytes, bool reversed = false)
+	static uint32_t place(Pages lie, uint32_t i, uint32_t n)
+	{
+		const bool swapped = lie == Pages::nearly_in_a_row && n > 1 && i >= n - 2;
+
+		return lie == Pages::scattered ? n - 1 - i : swapped ? 2 * n - 3 - i : i;
+	}
+
+	/* The address is the memory's own. */
+	Mr(Device &dev, void *mem, size_t bytes, Pages lie = Pages::in_a_row)
 	{
 		const uint32_t n = static_cast<uint32_t>((bytes + 4095) / 4096);
 		const auto base = reinterpret_cast<uint64_t>(mem);
 
 		must(rvt_core_mr_create(dev.pd, RVT_MR_MEM, n, &raw) == 0, "mr_create");
 		for (uint32_t i = 0; i < n; i++)
-			must(rvt_core_mr_set_page(raw, i,
-						  base + 4096ull * (reversed ? n - 1 - i : i)) == 0,
+			must(rvt_core_mr_set_page(raw, i, base + 4096ull * place(lie, i, n)) == 0,
 			     "mr_set_page");
 		iova = base;
 		must(rvt_core_mr_publish(raw, iova, bytes, n, 12, 0xf) == 0, "mr_publish");
