@@ -2,8 +2,8 @@
 #
 # bench-report.py vm|um|host FOLDER ROUNDS: what scripts/bench measured (the file
 # KIND.values in FOLDER) as a table on standard output, as FOLDER/KIND.json and, of
-# vm, as FOLDER/vm.svg. It compares medians and says what the target is; to judge
-# is the reader's.
+# vm, as FOLDER/vm.svg. It shows medians, compares round by round and says what the
+# target is; to judge is the reader's.
 
 import collections
 import html
@@ -81,10 +81,10 @@ def compare(values):
         if not {"rvt0", "rxe0"} <= of.keys():
             continue
         rvt, rxe = statistics.median(of["rvt0"]), statistics.median(of["rxe0"])
-        ratio = of_rounds(of["rvt0"], of["rxe0"])
+        better = of["rvt0"], of["rxe0"]
         rows.append({"test": test, "unit": unit_of(test), "rvt": rvt, "rxe": rxe,
                      "rvt_all": of["rvt0"], "rxe_all": of["rxe0"], "target": target_of(test),
-                     "times_better": ratio if more_is_better(test) else 1 / ratio})
+                     "times_better": of_rounds(*better if more_is_better(test) else better[::-1])})
     return rows
 
 
@@ -162,8 +162,8 @@ def picture(rows):
         '<rect width="100%" height="100%" fill="#ffffff"/>',
         '<text x="20" y="30" font-size="18" font-weight="bold" fill="#1b2a41">'
         'rvt beside rdma_rxe</text>',
-        '<text x="20" y="50" fill="#5c6b7a">how many times better, medians of '
-        f'{rounds} in turns, in one virtual machine; the mark is the target</text>',
+        '<text x="20" y="50" fill="#5c6b7a">how many times better, medians of the ratios of '
+        f'{rounds} rounds in one virtual machine; the mark is the target</text>',
     ]
     for power in range(low, high + 1):
         at = x(2.0 ** power)

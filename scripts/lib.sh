@@ -58,27 +58,40 @@ report_result()
 	fi
 }
 
-# KCSAN reports races of the kernel's own, too. Leave in the kernel's log FILE those
-# of which one side is ours: the first function after the line that says who used the
-# memory. The others go to the file OTHERS.
+# KCSAN reports races of the kernel's own, too. Take those of which no side is ours
+# out of the kernel's log FILE; they go to the file OTHERS. Ours is a side whose first
+# function is. Lines of other origin, between those of a report, stay.
 #	leave_own_races FILE OTHERS
 leave_own_races()
 {
 	: >"$2"
 	awk -v others="$2" '
 		function done() {
-			if (ours)
+			if (ours || !inside)
 				printf "%s", report
 			else
 				printf "%s", report >others
 			report = ""
+			inside = ours = who = 0
 		}
-		/BUG: KCSAN: / { inside = 1; ours = 0 }
+		{ text = $0; sub(/^(\[[^]]*\] ?)+/, "", text) }
+		text ~ /^BUG: KCSAN: / { done(); inside = 1; report = $0 "\n"; next }
 		!inside { print; next }
-		/=====$/ { inside = 0; done(); print; next }
-		{ report = report $0 "\n" }
-		who && / \[rvt(_kunit)?\]$/ { ours = 1 }
-		{ who = / (to|at) 0x[0-9a-f]+ of [0-9]+ bytes / }
-		END { done() }' "$1" >"$1.own"
+		text ~ /^=+$/ { done(); print; next }
+		text ~ /(read|write).* (to|at) 0x[0-9a-f]+ of [0-9]+ bytes / { who = 1; report = report $0 "\n"; next }
+		text ~ /^ [^ ]+\+0x[0-9a-f]+\/0x/ {
+			if (who && text ~ / \[rvt(_kunit)?\]$/)
+				ours = 1
+			who = 0
+			report = report $0 "\n"
+			next
+		}
+		text ~ /^ *$|^ *[|+]|^(value|bits) changed|^Reported by|^CPU: |^Hardware name/ {
+			report = report $0 "\n"
+			next
+		}
+		{ print }
+		# A report that does not end is left where it is.
+		END { inside = 0; done() }' "$1" >"$1.own"
 	mv "$1.own" "$1"
 }

@@ -154,6 +154,20 @@ limits_in_turns()
 	done
 }
 
+# One pair of queue pairs and two, N requests in a post.
+pairs_in_turns()
+{
+	local list=$1 device pairs round
+
+	for ((round = 0; round < rounds; round++)); do
+		for device in rvt0 rxe0; do
+			for pairs in 1 2; do
+				figures $device write $device 10000 "$pairs" "$list"
+			done
+		done
+	done
+}
+
 # The least that a post, an exchange by events and a copy can take here. Asked
 # for now and then, because the machine may be busier at one time than another.
 floors()
@@ -199,9 +213,7 @@ for pairs in ${RVT_PAIRS:-1 16 128}; do
 done
 # Queue pairs on processors of their own; one beside another that streams; memory.
 for list in 1 32; do
-	for pairs in 1 2; do
-		bench "pairs-$pairs-list-$list" limits_in_turns "$rounds" write 10000 "$pairs" $list
-	done
+	bench "pairs-list-$list" pairs_in_turns $list
 done
 bench limits-last floors
 bench fair limits_in_turns "$rounds" fair 2000

@@ -28,11 +28,12 @@ static struct worker {
 	unsigned int life, lives;
 } workers[WORKERS_MAX];
 static unsigned int lives, lives_over, killed;
-static pid_t main_pid, watcher;
+static pid_t main_pid, watcher, half_command;
+static bool watcher_may_end;
 static int signals;
 
 /* How the command at half time goes. */
-static enum { BEFORE, STOPPING, AFTER } half;
+static enum { BEFORE, STOPPING, RUNNING, AFTER } half;
 
 /* --- what all use ----------------------------------------------------------- */
 
@@ -67,6 +68,8 @@ static void kill_all(void)
 	}
 	if (watcher)
 		kill(watcher, SIGKILL);
+	if (half_command)
+		kill(-half_command, SIGKILL);
 }
 
 void wrong(const char *format, ...)
@@ -146,7 +149,8 @@ static void life_over(unsigned int number, int status)
 		wrong("worker %u, life %u ended with status 0x%x", number, w->life, status);
 	}
 	killed += doomed;
-	close(w->pipe);
+	if (w->pipe >= 0)
+		close(w->pipe);
 	w->pipe = -1;
 	lives_over++;
 	if (++w->life < w->lives)
@@ -154,6 +158,23 @@ static void life_over(unsigned int number, int status)
 }
 
 /* --- the storm -------------------------------------------------------------- */
+
+static void watcher_over(int status)
+{
+	watcher = 0;
+	if (!watcher_may_end || !WIFSIGNALED(status) || WTERMSIG(status) != SIGTERM)
+		wrong("the watcher ended with status 0x%x", status);
+}
+
+static void half_command_over(int status)
+{
+	half_command = 0;
+	if (status)
+		wrong("%s: status 0x%x", plan.half, status);
+	half = AFTER;
+	if (plan.restart)
+		start_faithful();
+}
 
 /* Who ended? False: nobody is left. */
 static bool reap(void)
@@ -169,7 +190,9 @@ static bool reap(void)
 		if (i < plan.workers)
 			life_over(i, status);
 		else if (pid == watcher)
-			watcher = 0;
+			watcher_over(status);
+		else if (pid == half_command)
+			half_command_over(status);
 		else
 			faithful_process(pid, status); /* or a child that outlived its parent */
 	}
@@ -208,15 +231,41 @@ static bool look_after(int milliseconds)
 					      .events = POLLIN };
 	poll(fds, plan.workers + 1, milliseconds);
 	for (unsigned int i = 0; i < plan.workers; i++) {
-		if (fds[i + 1].revents & POLLIN && workers[i].pid &&
-		    read(workers[i].pipe, &byte, 1) == 1)
+		if (!fds[i + 1].revents)
+			continue;
+		if (read(workers[i].pipe, &byte, 1) == 1) {
 			kill(workers[i].pid, SIGKILL);
+		} else {
+			/* It is about to end by itself. */
+			close(workers[i].pipe);
+			workers[i].pipe = -1;
+		}
 	}
 	while (read(signals, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGTERM)
 			tell_and_end();
 	}
 	return reap();
+}
+
+/* In a process group of its own, to be ended with all that it started. */
+static void run_half_command(void)
+{
+	sigset_t all;
+
+	printf("half of the lives are over: %s\n", plan.half);
+	fflush(stdout);
+	half_command = fork();
+	if (half_command < 0)
+		wrong("fork: %s", strerror(errno));
+	if (!half_command) {
+		sigfillset(&all);
+		sigprocmask(SIG_UNBLOCK, &all, NULL);
+		setpgid(0, 0);
+		execl("/bin/sh", "sh", "-c", plan.half, NULL);
+		_exit(127);
+	}
+	setpgid(half_command, half_command);
 }
 
 static void at_half(void)
@@ -227,13 +276,8 @@ static void at_half(void)
 			stop_faithful();
 	}
 	if (half == STOPPING && (!plan.restart || !faithful_left())) {
-		printf("half of the lives are over: %s\n", plan.half);
-		fflush(stdout);
-		if (system(plan.half))
-			wrong("that failed");
-		half = AFTER;
-		if (plan.restart)
-			start_faithful();
+		half = RUNNING;
+		run_half_command();
 	}
 }
 
@@ -279,6 +323,8 @@ static void was_a_storm(void)
 	if (!atomic_load(&board->completions[IBV_WC_SUCCESS]) ||
 	    !atomic_load(&board->completions[IBV_WC_WR_FLUSH_ERR]))
 		wrong("no request succeeded, or none was flushed");
+	if (!atomic_load(&board->looks) || !atomic_load(&board->writes))
+		wrong("nobody looked, or nobody wrote to a table");
 }
 
 static void options(int argc, char **argv)
@@ -336,6 +382,8 @@ int main(int argc, char **argv)
 	while (!least_progress())
 		look_after(10);
 	watcher = fork();
+	if (watcher < 0)
+		wrong("fork: %s", strerror(errno));
 	if (!watcher)
 		watch();
 	before = least_progress();
@@ -346,6 +394,7 @@ int main(int argc, char **argv)
 	stop_faithful();
 	while (faithful_left())
 		look_after(-1);
+	watcher_may_end = true;
 	kill(watcher, SIGTERM);
 	while (look_after(-1))
 		;

@@ -152,8 +152,8 @@ struct line {
 };
 
 /*
- * Workers may write over it while they go mad, so nothing that the verdict
- * needs is here: only what they find each other by, and what is printed.
+ * What they find each other by, and counts of what was done. Workers may write
+ * over it while they go mad: only whether the storm was one is judged by it.
  */
 struct board {
 	struct line qp[WORKERS_MAX * HOMES * QPS];

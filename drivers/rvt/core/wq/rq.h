@@ -33,8 +33,8 @@ struct RqMemory {
 };
 
 struct rvt_rq {
-	// Only one shared by queue pairs needs a lock for its consumers: the
-	// others hold their queue pair's r_lock.
+	// Only one shared by queue pairs needs a lock to take entries: who takes
+	// from the others holds the queue pair's r_lock.
 	rvt_rq(uint32_t sge, bool is_shared) : max_sge(sge), shared(is_shared) {}
 
 	// @memory from rvt_alloc_rq(); an empty one for a QP with an SRQ.
