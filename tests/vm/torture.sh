@@ -29,21 +29,29 @@ all_objects_are()
 	[[ $(all_objects) == "$1" ]]
 }
 
-# storm SEED STEPS OPTION...: and then the devices hold what they held before
+# storm SEED STEPS OPTION...
 storm()
 {
-	local before status=0 start
+	local status=0 start
 
-	before=$(all_objects)
 	set -- /rvt/files/torture --devices $devices --seed "$1" --steps "$2" "${@:3}"
 	echo "\$ $*"
 	start=$(now)
 	timeout --foreground -k 60 "$storm_limit" "$@" 2>&1 || status=$?
 	echo "= exit $status after $(elapsed "$start") s"
-	[[ $status -eq 0 ]] || return 1
-	[[ " $* " != *' --half '* ]] || return 0
-	await 30 all_objects_are "$before" ||
-		wrong "left behind: $(all_objects), before: $before"
+	[[ $status -eq 0 ]]
+}
+
+# leaves WHAT: the devices hold that, and nothing else
+leaves()
+{
+	await 30 all_objects_are "$1" || wrong "left behind: $(all_objects), expected: $1"
+}
+
+plain_storm()
+{
+	storm "$seed" "$steps"
+	leaves "$fresh"
 }
 
 works()
@@ -61,8 +69,7 @@ one_removed()
 	before=$(all_objects | grep -v rvt2)
 	storm $((seed + 1000000)) $((steps / 2)) --half 'rdma link delete rvt2'
 	[[ ! -e /sys/class/infiniband/rvt2 ]] || wrong "rvt2 is still there"
-	await 30 all_objects_are "$before" ||
-		wrong "left behind: $(all_objects), before: $before"
+	leaves "$before"
 	works
 }
 
@@ -74,7 +81,7 @@ all_removed()
 		"rdma link delete rvt0 && rdma link delete rvt1 &&
 		 until rmmod rvt; do busybox usleep 20000; done && insmod /rvt/rvt.ko devices=$devices"
 	works
-	await 30 all_objects_are "$fresh" || wrong "left behind: $(all_objects), when loaded: $fresh"
+	leaves "$fresh"
 }
 
 locks_watched()
@@ -99,6 +106,12 @@ leaks()
 	[[ ! -s leaks ]] || wrong "leaked: $(head -n 1000 leaks)"
 }
 
+chosen()
+{
+	# shellcheck disable=SC2053
+	[[ $1 != ${RVT_ONLY:-*} ]] || t "$@"
+}
+
 [[ ! -e $memory_leaks ]] || echo clear >$memory_leaks
 # Many processes wait for each other here, on a machine that may be slow.
 [[ ! -e /proc/sys/kernel/hung_task_timeout_secs ]] || echo 240 >/proc/sys/kernel/hung_task_timeout_secs
@@ -106,13 +119,8 @@ echo 8 >/proc/sys/vm/nr_hugepages
 RVT_MODARGS="devices=$devices"
 t device load_device
 fresh=$(all_objects)
-chosen()
-{
-	# shellcheck disable=SC2053
-	[[ $1 != ${RVT_ONLY:-*} ]] || t "$@"
-}
 
-chosen storm storm "$seed" "$steps"
+chosen storm plain_storm
 t works works
 chosen one-removed one_removed
 chosen all-removed all_removed
