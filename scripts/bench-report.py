@@ -81,17 +81,18 @@ def compare(values):
         if not {"rvt0", "rxe0"} <= of.keys():
             continue
         rvt, rxe = statistics.median(of["rvt0"]), statistics.median(of["rxe0"])
-        better = of["rvt0"], of["rxe0"]
+        figures = of["rvt0"], of["rxe0"]
         rows.append({"test": test, "unit": unit_of(test), "rvt": rvt, "rxe": rxe,
                      "rvt_all": of["rvt0"], "rxe_all": of["rxe0"], "target": target_of(test),
-                     "times_better": of_rounds(*better if more_is_better(test) else better[::-1])})
+                     "times_better": of_rounds(*(figures if more_is_better(test)
+                                                 else reversed(figures)))})
     return rows
 
 
 def beside_limits(values):
     """Ratios of two figures of one round: (what, ratio, target)."""
-    def ratio(a, b, device="rvt0", other="rvt0", scale=1):
-        figures = values.get(a, {}).get(device), values.get(b, {}).get(other)
+    def ratio(a, b, other="rvt0", scale=1):
+        figures = values.get(a, {}).get("rvt0"), values.get(b, {}).get(other)
         return scale * of_rounds(*figures) if all(figures) else None
 
     def to_memcpy(test, memcpy):
@@ -251,7 +252,8 @@ def report_copies(median):
     if rows:
         print("\ncopies: share of memcpy's speed on the same bytes; rvt_copy_sge of one piece"
               " should reach\n90 % at 4 KiB and 95 % from 64 KiB on")
-        print(f"{'':>10} {'memcpy':>10} {'rvt_copy_sge':^19} {'a whole RDMA write; pages scattered':^40}")
+        print(f"{'':>10} {'memcpy':>10} {'rvt_copy_sge':^19} "
+              f"{'a whole RDMA write; pages scattered':^40}")
         print(f"{'bytes':>10} {'GB/s':>10} {'1 piece':>9} {'16':>9} {'1 piece':>9} {'16':>9} "
               f"{'both':>9} {'target':>9}")
     for r in rows:
