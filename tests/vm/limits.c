@@ -10,9 +10,10 @@
  *	limits fair DEVICE N	8-byte ping-pong alone, and while another processor
  *				streams RDMA writes of 1 MiB
  *	limits memory DEVICE	kernel memory per queue pair and per registered GiB
- *	limits loop DEVICE WHAT	write, read, fetch_add or send of 8 bytes, posted and
- *				polled, or posts that are refused: without end; says
- *				"steady" after the first thousand (for scripts/profile)
+ *	limits loop DEVICE WHAT	write, read, fetch_add or send of 8 bytes or ud_send of
+ *				1024, posted and polled, or posts that are refused: without
+ *				end; says "steady" after the first thousand (for
+ *				scripts/profile)
  *
  * Each figure is a line "figure NAME NUMBER": nanoseconds each, operations per
  * second, or bytes. scripts/guest-program builds it for a suite.
@@ -35,6 +36,8 @@
 #define ALL_ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 			 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define MIB		(1UL << 20)
+#define QKEY		0x11111111
+#define GRH		40	/* bytes before a datagram */
 #define MOST_LIST	64
 
 static void must(int ok, const char *what)
@@ -147,19 +150,36 @@ static struct side open_device(const char *name)
 	return s;
 }
 
-static struct ibv_qp *make_qp(struct side *s, int send_wr, int recv_wr)
+static struct ibv_qp *make_qp(struct side *s, enum ibv_qp_type type, int send_wr, int recv_wr)
 {
 	struct ibv_qp_init_attr init = {
 		.send_cq = s->cq,
 		.recv_cq = s->cq,
 		.cap = { .max_send_wr = send_wr, .max_recv_wr = recv_wr,
 			 .max_send_sge = 1, .max_recv_sge = 1 },
-		.qp_type = IBV_QPT_RC,
+		.qp_type = type,
 	};
 	struct ibv_qp *qp = ibv_create_qp(s->pd, &init);
 
 	must(qp != NULL, "ibv_create_qp");
 	return qp;
+}
+
+/* The way from the device's port to itself. */
+static struct ibv_ah_attr own_port(struct side *s, struct ibv_port_attr *port)
+{
+	struct ibv_ah_attr ah = { .port_num = 1 };
+
+	must(!ibv_query_port(s->context, 1, port), "ibv_query_port");
+	ah.dlid = port->lid;
+	if (port->link_layer == IBV_LINK_LAYER_ETHERNET) {
+		/* Entry 0 is RoCE v1. */
+		ah.is_global = 1;
+		ah.grh.sgid_index = 1;
+		ah.grh.hop_limit = 1;
+		must(!ibv_query_gid(s->context, 1, 1, &ah.grh.dgid), "ibv_query_gid");
+	}
+	return ah;
 }
 
 static void connect_to(struct side *s, struct ibv_qp *qp, uint32_t peer)
@@ -169,9 +189,9 @@ static void connect_to(struct side *s, struct ibv_qp *qp, uint32_t peer)
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
 		.qp_access_flags = ALL_ACCESS,
+		.ah_attr = own_port(s, &port),
 	};
 
-	must(!ibv_query_port(s->context, 1, &port), "ibv_query_port");
 	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 				    IBV_QP_ACCESS_FLAGS), "INIT");
 	a.qp_state = IBV_QPS_RTR;
@@ -179,15 +199,6 @@ static void connect_to(struct side *s, struct ibv_qp *qp, uint32_t peer)
 	a.dest_qp_num = peer;
 	a.max_dest_rd_atomic = 1;
 	a.min_rnr_timer = 1;
-	a.ah_attr.port_num = 1;
-	a.ah_attr.dlid = port.lid;
-	if (port.link_layer == IBV_LINK_LAYER_ETHERNET) {
-		/* Entry 0 is RoCE v1. */
-		a.ah_attr.is_global = 1;
-		a.ah_attr.grh.sgid_index = 1;
-		a.ah_attr.grh.hop_limit = 1;
-		must(!ibv_query_gid(s->context, 1, 1, &a.ah_attr.grh.dgid), "ibv_query_gid");
-	}
 	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 				    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 				    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), "RTR");
@@ -201,24 +212,47 @@ static void connect_to(struct side *s, struct ibv_qp *qp, uint32_t peer)
 				    IBV_QP_MAX_QP_RD_ATOMIC), "RTS");
 }
 
-/* Two connected queue pairs and memory that both may use. */
+static void open_datagrams(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY };
+
+	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				    IBV_QP_QKEY), "INIT");
+	a.qp_state = IBV_QPS_RTR;
+	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE), "RTR");
+	a.qp_state = IBV_QPS_RTS;
+	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN), "RTS");
+}
+
+/* Two queue pairs, connected or (UD) with an address, and memory that both may use. */
 struct pair {
 	struct side side;
 	struct ibv_qp *a, *b;
+	struct ibv_ah *ah;
 	struct ibv_mr *mr;
 	char *mem;
 };
 
-static struct pair make_pair(const char *device, size_t bytes)
+static struct pair make_pair(const char *device, enum ibv_qp_type type, size_t bytes)
 {
 	struct pair p = { .side = open_device(device), .mem = memory(2 * bytes) };
+	struct ibv_port_attr port;
+	struct ibv_ah_attr way;
 
 	p.mr = ibv_reg_mr(p.side.pd, p.mem, 2 * bytes, ALL_ACCESS);
 	must(p.mr != NULL, "ibv_reg_mr");
-	p.a = make_qp(&p.side, MOST_LIST, 16);
-	p.b = make_qp(&p.side, MOST_LIST, 16);
-	connect_to(&p.side, p.a, p.b->qp_num);
-	connect_to(&p.side, p.b, p.a->qp_num);
+	p.a = make_qp(&p.side, type, MOST_LIST, 16);
+	p.b = make_qp(&p.side, type, MOST_LIST, 16);
+	if (type == IBV_QPT_UD) {
+		open_datagrams(p.a);
+		open_datagrams(p.b);
+		way = own_port(&p.side, &port);
+		p.ah = ibv_create_ah(p.side.pd, &way);
+		must(p.ah != NULL, "ibv_create_ah");
+	} else {
+		connect_to(&p.side, p.a, p.b->qp_num);
+		connect_to(&p.side, p.b, p.a->qp_num);
+	}
 	return p;
 }
 
@@ -274,7 +308,7 @@ static int post_one(struct pair *p, enum ibv_wr_opcode opcode)
 
 static void refused(const char *device, int n)
 {
-	struct pair p = make_pair(device, 4096);
+	struct pair p = make_pair(device, IBV_QPT_RC, 4096);
 	uint64_t start;
 	int i;
 
@@ -308,7 +342,7 @@ static void writer(struct shared *s, int who, const char *device, int n, int lis
 	int i;
 
 	run_on(who);
-	p = make_pair(device, 4096);
+	p = make_pair(device, IBV_QPT_RC, 4096);
 	write_list(&p, 8, list);
 	atomic_fetch_add(&s->ready, 1);
 	while (!atomic_load(&s->go))
@@ -362,14 +396,21 @@ static int by_value(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static void send_one(struct pair *p, struct ibv_qp *from, struct ibv_qp *to)
+/* From the first bytes of the pair's memory to its second half. */
+static void send_one(struct pair *p, struct ibv_qp *from, struct ibv_qp *to, size_t bytes)
 {
-	struct ibv_sge sge = { (uintptr_t)p->mem, 8, p->mr->lkey };
-	struct ibv_sge into = { (uintptr_t)p->mem + 64, 8, p->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)p->mem, bytes, p->mr->lkey };
+	struct ibv_sge into = { (uintptr_t)p->mem + p->mr->length / 2, bytes, p->mr->lkey };
 	struct ibv_recv_wr recv = { .sg_list = &into, .num_sge = 1 }, *bad_recv;
 	struct ibv_send_wr send = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
 				    .send_flags = IBV_SEND_SIGNALED }, *bad;
 
+	if (p->ah) {
+		into.length += GRH;
+		send.wr.ud.ah = p->ah;
+		send.wr.ud.remote_qpn = to->qp_num;
+		send.wr.ud.remote_qkey = QKEY;
+	}
 	must(!ibv_post_recv(to, &recv, &bad_recv), "ibv_post_recv");
 	must(!ibv_post_send(from, &send, &bad), "ibv_post_send");
 	completion(p);
@@ -382,27 +423,33 @@ static void loop(const char *device, const char *name)
 	static const struct {
 		const char *name;
 		enum ibv_wr_opcode opcode;
+		enum ibv_qp_type type;
+		size_t bytes;
 	} all[] = {
-		{ "write", IBV_WR_RDMA_WRITE },
-		{ "read", IBV_WR_RDMA_READ },
-		{ "fetch_add", IBV_WR_ATOMIC_FETCH_AND_ADD },
-		{ "send", IBV_WR_SEND },
-		{ "refused", IBV_WR_RDMA_READ },
+		{ "write", IBV_WR_RDMA_WRITE, IBV_QPT_RC, 8 },
+		{ "read", IBV_WR_RDMA_READ, IBV_QPT_RC, 8 },
+		{ "fetch_add", IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_QPT_RC, 8 },
+		{ "send", IBV_WR_SEND, IBV_QPT_RC, 8 },
+		{ "ud_send", IBV_WR_SEND, IBV_QPT_UD, 1024 },
+		{ "refused", IBV_WR_RDMA_READ, IBV_QPT_RC, 8 },
 	};
-	int refused = !strcmp(name, "refused"), which = 0;
+	const size_t known = sizeof(all) / sizeof(all[0]);
+	int refused = !strcmp(name, "refused");
 	unsigned long done;
-	struct pair p = make_pair(device, 4096);
+	size_t which = 0;
+	struct pair p;
 
-	while (which < 5 && strcmp(all[which].name, name))
+	while (which < known && strcmp(all[which].name, name))
 		which++;
-	must(which < 5, name);
+	must(which < known, name);
+	p = make_pair(device, all[which].type, 4096);
 	if (refused)
 		p.a->handle = ~0U;
 	for (done = 0;; done++) {
 		if (done == 1000)
 			must(puts("steady") >= 0 && !fflush(stdout), "output");
 		if (all[which].opcode == IBV_WR_SEND) {
-			send_one(&p, p.a, p.b);
+			send_one(&p, p.a, p.b, all[which].bytes);
 			continue;
 		}
 		must((post_one(&p, all[which].opcode) != 0) == refused, "ibv_post_send");
@@ -420,8 +467,8 @@ static double median_round_trip(struct pair *p, int n)
 	must(took != NULL, "memory");
 	for (i = 0; i < n; i++) {
 		start = now();
-		send_one(p, p->a, p->b);
-		send_one(p, p->b, p->a);
+		send_one(p, p->a, p->b, 8);
+		send_one(p, p->b, p->a, 8);
 		took[i] = now() - start;
 	}
 	qsort(took, n, sizeof(*took), by_value);
@@ -438,7 +485,7 @@ static void fair(const char *device, int n)
 	run_on(0);
 	if (!fork()) {
 		run_on(1);
-		p = make_pair(device, MIB);
+		p = make_pair(device, IBV_QPT_RC, MIB);
 		while (!atomic_load(&s->go))
 			usleep(1000);
 		while (!atomic_load(&s->stop)) {
@@ -447,7 +494,7 @@ static void fair(const char *device, int n)
 		}
 		_exit(0);
 	}
-	p = make_pair(device, 4096);
+	p = make_pair(device, IBV_QPT_RC, 4096);
 	median_round_trip(&p, n);
 	figure("pingpong-8-idle", median_round_trip(&p, n));
 	atomic_store(&s->go, 1);
@@ -497,7 +544,7 @@ static void of_queue_pairs(struct side *s, int n)
 		if (i == warm)
 			before = kernel_memory();
 		/* As ibv_rc_pingpong asks. */
-		qp[i] = make_qp(s, 1, 500);
+		qp[i] = make_qp(s, IBV_QPT_RC, 1, 500);
 		connect_to(s, qp[i], qp[i]->qp_num);
 	}
 	figure("bytes-per-qp", (kernel_memory() - before) / (n - warm));

@@ -67,6 +67,7 @@ t symbols symbols
 for operation in write read fetch_add send; do
 	profile "$operation-8" loop $operation
 done
+profile ud_send-1024 loop ud_send
 # Beside rxe nothing is refused before its rings are full.
 [[ $RVT_KIND != rvt ]] || profile refused-post loop refused
 profile rc-pingpong-4096-events pingpong
