@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
 /*
- * rvt-count OPERATION N: so many 8-byte messages, from post to all their
- * completions, and nothing else that depends on N. scripts/bench-check counts
- * its instructions.
+ * rvt-count OPERATION N: so many messages, from post to all their completions,
+ * and nothing else that depends on N. They have 8 bytes, those of write_pages 16
+ * pages that lie scattered at both ends. scripts/bench-check counts the
+ * instructions.
  */
 #include "native/user.h"
 
@@ -15,6 +16,7 @@ namespace
 using namespace native;
 
 constexpr uint32_t bytes = 8;
+constexpr uint32_t many_bytes = 16 * 4096;
 constexpr uint32_t grh = 40;
 constexpr uint32_t qkey = 0x1111;
 
@@ -28,6 +30,10 @@ struct Bench {
 	rvt_sge from = {mr.iova, bytes, mr.key};
 	rvt_sge to = {mr.iova + 4096, bytes, mr.key};
 	rvt_sge to_datagram = {mr.iova + 4096, grh + bytes, mr.key};
+	uint8_t *pages = static_cast<uint8_t *>(zeroed(2 * many_bytes, 4096));
+	Mr source{dev, pages, many_bytes, Pages::scattered};
+	Mr target{dev, pages + many_bytes, many_bytes, Pages::scattered};
+	rvt_sge from_pages = {source.iova, many_bytes, source.key};
 
 	Bench()
 	{
@@ -36,7 +42,11 @@ struct Bench {
 		ah.dlid = dev.lid;
 		ah.port_num = 1;
 	}
-	~Bench() { free(mem); }
+	~Bench()
+	{
+		free(mem);
+		free(pages);
+	}
 
 	void completed(Cq &cq)
 	{
@@ -67,6 +77,12 @@ struct Bench {
 		completed(pair.scq);
 	}
 
+	void write_pages()
+	{
+		pair.a.post(RVT_WR_RDMA_WRITE, &from_pages, 1, target.iova, target.key);
+		completed(pair.scq);
+	}
+
 	void once(const std::string &operation)
 	{
 		if (operation == "send")
@@ -79,6 +95,8 @@ struct Bench {
 			one_sided(RVT_WR_ATOMIC_FETCH_AND_ADD);
 		else if (operation == "ud_send")
 			datagram();
+		else if (operation == "write_pages")
+			write_pages();
 		else
 			must(false, "to know the operation");
 	}
@@ -89,7 +107,8 @@ struct Bench {
 int main(int argc, char **argv)
 {
 	if (argc != 3) {
-		fprintf(stderr, "usage: rvt-count send|write|read|fetch_add|ud_send N\n");
+		fprintf(stderr,
+			"usage: rvt-count send|write|read|fetch_add|ud_send|write_pages N\n");
 		return 2;
 	}
 	Bench bench;

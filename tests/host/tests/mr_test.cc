@@ -3,7 +3,7 @@
 #include "util.h"
 
 #include "device.h"
-#include "mr/page_list.h"
+#include "mr/sge.h"
 
 #include <deque>
 #include <set>
@@ -420,32 +420,47 @@ TEST_F(Regions, PagesInRunsOfAnyLength)
 	}
 }
 
-/* However small the pieces are, a long message is not one long run. */
+/* However small or large the pieces are, a long message is not one long run. */
 TEST_F(Regions, ALongMessageLetsOthersRun)
 {
-	constexpr uint32_t bytes = 1 << 20, n = bytes / 4096;
-	Mem &mem = w.add_mem(bytes);
-	rvt_core_mr *scattered;
+	constexpr uint32_t bytes = 4 << 20;
+	void *mem;
 
-	ASSERT_EQ(rvt_core_mr_create(w.pd().raw, RVT_MR_MEM, n, &scattered), 0);
-	for (uint32_t i = 0; i < n; i++)
-		ASSERT_EQ(rvt_core_mr_set_page(scattered, i,
-					       reinterpret_cast<uint64_t>(mem.page(n - 1 - i))),
-			  0);
-	ASSERT_EQ(rvt_core_mr_publish(scattered, 0x100000, bytes, n, 12, access_all), 0);
-	const uint32_t key = rvt_core_mr_key(scattered);
+	ASSERT_EQ(posix_memalign(&mem, 4096, 2 * bytes), 0);
+	/* No page is next to its neighbours. */
+	auto scattered = [&](uint64_t from, uint32_t shift) {
+		const uint32_t n = bytes >> shift;
+		rvt_core_mr *mr = nullptr;
 
-	for (bool read : {false, true}) {
-		Mr &other = w.add_mr(bytes);
-		const unsigned long before = w.m.offers();
-		const Wr wr = read ? wr_read(1, {other.sge()}, 0x100000, key)
-				   : wr_write(1, {other.sge()}, 0x100000, key);
+		EXPECT_EQ(rvt_core_mr_create(w.pd().raw, RVT_MR_MEM, n, &mr), 0);
+		for (uint64_t i = 0; i < n; i++)
+			EXPECT_EQ(rvt_core_mr_set_page(mr, static_cast<uint32_t>(i),
+						       reinterpret_cast<uint64_t>(mem) + from +
+							       ((n - 1 - i) << shift)),
+				  0);
+		EXPECT_EQ(rvt_core_mr_publish(mr, bytes, bytes, n, shift, access_all), 0);
+		return mr;
+	};
 
-		ASSERT_EQ(a->post(wr), 0);
-		expect_wc(*a->scq, {.id = 1, .byte_len = bytes});
-		EXPECT_GE(w.m.offers() - before, 3u);
+	for (uint32_t shift : {12u, 16u, 21u}) {
+		rvt_core_mr *local_mr = scattered(0, shift), *remote_mr = scattered(bytes, shift);
+		const rvt_sge all = {bytes, bytes, rvt_core_mr_key(local_mr)};
+		const uint32_t key = rvt_core_mr_key(remote_mr);
+
+		SCOPED_TRACE(shift);
+		for (bool read : {false, true}) {
+			const unsigned long before = w.m.offers();
+
+			ASSERT_EQ(a->post(read ? wr_read(1, {all}, bytes, key)
+					       : wr_write(1, {all}, bytes, key)),
+				  0);
+			expect_wc(*a->scq, {.id = 1, .byte_len = bytes});
+			EXPECT_GE(w.m.offers() - before, 15u);
+		}
+		rvt_core_mr_destroy(local_mr);
+		rvt_core_mr_destroy(remote_mr);
 	}
-	rvt_core_mr_destroy(scattered);
+	free(mem);
 }
 
 /* --- the list of pages ------------------------------------------------------------- */
@@ -480,6 +495,37 @@ TEST_F(Regions, PageListsKeepAnyAddressesInAnyOrder)
 				EXPECT_EQ(list[i], addresses[i]) << i;
 		}
 	}
+}
+
+/* Rows end where pages do not follow one another, and when enough bytes are there. */
+TEST_F(Regions, AWalkAlongPages)
+{
+	rvt::PageList list;
+	uint32_t n = 0;
+	auto expect_row = [](rvt::PageWalk &walk, size_t enough, uint64_t begin, size_t size) {
+		const rvt::Piece row = walk.row(enough);
+
+		EXPECT_EQ(reinterpret_cast<uint64_t>(row.data), begin);
+		EXPECT_EQ(row.size, size);
+	};
+
+	ASSERT_TRUE(list.allocate(5, false));
+	for (uint64_t address : {0x10000, 0x11000, 0x12000, 0x20000, 0x21000})
+		ASSERT_EQ(list.set(n++, address), rvt::Errno::ok);
+
+	rvt::PageWalk whole(list, 12, 0x234);
+	expect_row(whole, 1 << 20, 0x10234, 0x3000 - 0x234);
+	expect_row(whole, 1 << 20, 0x20000, 0x2000);
+
+	rvt::PageWalk little(list, 12, 0x1000);
+	expect_row(little, 1, 0x11000, 0x1000);
+	expect_row(little, 0x1000, 0x12000, 0x1000);
+	expect_row(little, 0x1001, 0x20000, 0x2000);
+
+	/* Behind the end there is only the last page. */
+	rvt::PageWalk beyond(list, 12, 0x7000008);
+	expect_row(beyond, 1 << 20, 0x21008, 0xff8);
+	expect_row(beyond, 1 << 20, 0x21000, 0x1000);
 }
 
 /* As who looks at the last byte needs it: each byte is there before the next. */
@@ -1095,6 +1141,30 @@ TEST_F(KernelRegions, WhatComesToNothingHoldsNoRegion)
 			expect_wc(*a->scq, {.id = 4, .opcode = RVT_WC_LOCAL_INV});
 		}
 	}
+}
+
+/* Mapped anew while bytes move: they go to pages that it has, not behind them. */
+TEST_F(KernelRegions, AFastRegionThatIsMappedAnewInUse)
+{
+	Mem &mem = w.add_mem(4096);
+	rvt_core_mr *mr;
+	void *row;
+
+	ASSERT_EQ(posix_memalign(&row, 4096, 3 * 4096), 0);
+	ASSERT_EQ(rvt_core_mr_create(w.pd().raw, RVT_MR_FAST, 3, &mr), 0);
+	for (uint64_t i = 0; i < 3; i++)
+		ASSERT_EQ(rvt_core_mr_set_page(mr, i, reinterpret_cast<uint64_t>(row) + i * 4096),
+			  0);
+	ASSERT_EQ(rvt_core_mr_map(mr, 0x10000, 3 * 4096, 3, 12), 0);
+	const rvt::Extent granted = {mr, 0x10000, 3 * 4096};
+
+	EXPECT_EQ(granted.piece().size, 3u * 4096);
+	ASSERT_EQ(rvt_core_mr_set_page(mr, 0, reinterpret_cast<uint64_t>(mem.page(0))), 0);
+	ASSERT_EQ(rvt_core_mr_map(mr, 0x10000, 4096, 1, 12), 0);
+	EXPECT_EQ(granted.piece().data, reinterpret_cast<char *>(mem.page(0)));
+	EXPECT_EQ(granted.piece().size, 4096u);
+	rvt_core_mr_destroy(mr);
+	free(row);
 }
 
 TEST_F(KernelRegions, LimitsAndBadArguments)

@@ -11,6 +11,7 @@
 #ifndef RVT_MR_MR_H
 #define RVT_MR_MR_H
 
+#include <algorithm>
 #include <atomic>
 
 #include <rvt/trace.h>
@@ -45,6 +46,49 @@ struct Piece {
 	size_t size;
 };
 
+// Goes along the pages of a region, from one row of memory to the next.
+class PageWalk
+{
+public:
+	PageWalk() = default;
+	// Begin @offset bytes behind the beginning of the first page. A fast region's
+	// list may be exchanged under a careless consumer: stay inside it whatever the
+	// offset says.
+	PageWalk(const PageList &pages, unsigned int page_shift, uint64_t offset)
+		: pages_(&pages), page_size_(1ull << page_shift), last_(pages.size() - 1),
+		  index_(std::min<uint64_t>(offset >> page_shift, last_)), next_(pages[index_]),
+		  skip_(offset & (page_size_ - 1))
+	{
+	}
+	// The next row. Pages that follow in memory belong to it, as long as it has
+	// less than @enough bytes.
+	Piece row(size_t enough)
+	{
+		const uint64_t start = next_;
+		size_t size = page_size_;
+
+		for (;;) {
+			index_ = std::min(index_ + 1, last_);
+			next_ = (*pages_)[index_];
+			if (next_ != start + size || size >= enough)
+				break;
+			size += page_size_;
+		}
+		const size_t skip = skip_;
+
+		skip_ = 0;
+		return {reinterpret_cast<char *>(start) + skip, size - skip};
+	}
+
+private:
+	const PageList *pages_ = nullptr;
+	uint64_t page_size_ = 0;
+	uint64_t last_ = 0;
+	uint64_t index_ = 0;
+	uint64_t next_ = 0; // the address of page index_
+	size_t skip_ = 0;   // bytes of it before the next row
+};
+
 } // namespace rvt
 
 struct rvt_core_mr {
@@ -77,8 +121,16 @@ struct rvt_core_mr {
 			unpin_fast();
 	}
 
-	// The longest piece at an address that grants() allowed, at most @want bytes.
-	rvt::Piece at(uint64_t addr, size_t want) const;
+	// The bytes from an address on, which grants() allowed, if it is known that
+	// all lie in one row; else null.
+	char *flat(uint64_t addr) const
+	{
+		if (kind == RVT_MR_MEM && one_piece_)
+			return one_piece_ + (addr - first_page_);
+		return kind == RVT_MR_DMA ? reinterpret_cast<char *>(addr) : nullptr;
+	}
+	// The pages from there on, if it is not.
+	rvt::PageWalk walk(uint64_t addr) const { return {pages, page_shift_, addr - first_page_}; }
 	// Of registered pages, granted: the bytes, if they lie in one row; else null.
 	char *row(uint64_t addr, uint64_t length) const
 	{

@@ -4,8 +4,6 @@
 // face of them.
 #include "mr/mr.h"
 
-#include <algorithm>
-
 #include "device.h"
 #include "pd.h"
 #include "qp/qp.h"
@@ -27,31 +25,6 @@ void rvt_core_mr::unpin_fast()
 	Device &dev = pd().dev;
 	if (pins_.fetch_sub(1, std::memory_order_seq_cst) == 1 && !usable())
 		rvt_os_wake(&dev.waitq);
-}
-
-Piece rvt_core_mr::at(uint64_t addr, size_t want) const
-{
-	if (kind == RVT_MR_DMA)
-		return {reinterpret_cast<char *>(addr), want};
-
-	const uint64_t page_size = page_mask_ + 1;
-	const uint64_t offset = addr - first_page_;
-	// A fast region's list may be exchanged under a careless consumer: stay
-	// inside the list whatever the fields say.
-	const uint64_t index = std::min<uint64_t>(offset >> page_shift_, pages.size() - 1);
-	const uint64_t in_page = offset & page_mask_;
-	const uint64_t start = pages[index] + in_page;
-	char *const data = reinterpret_cast<char *>(start);
-
-	if (one_piece_)
-		return {data, want};
-	size_t size = page_size - in_page;
-	for (uint64_t i = index + 1; size < want && i < pages.size(); i++) {
-		if (pages[i] != start + size)
-			break;
-		size += page_size;
-	}
-	return {data, std::min(size, want)};
 }
 
 bool rvt_core_mr::contiguous(uint32_t npages, uint32_t page_shift) const

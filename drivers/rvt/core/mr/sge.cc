@@ -39,6 +39,15 @@ void copy_bytes(char *to, const char *from, size_t n)
 
 } // namespace
 
+Piece Extent::piece_of_region() const
+{
+	if (char *data = mr->flat(addr))
+		return {data, size};
+	const Piece row = mr->walk(addr).row(size);
+
+	return {row.data, std::min(row.size, size)};
+}
+
 void SgeState::release_all()
 {
 	for (; cur < num; cur++) {
@@ -61,43 +70,88 @@ void copy_row_slowly(char *to, const char *from, size_t length, bool copy_last)
 namespace
 {
 
-// Use up the first bytes of a piece.
-void shorten(Piece &piece, size_t n)
+// Offers other tasks the processor from time to time.
+class Pause
 {
-	piece.data += n;
-	piece.size -= n;
-}
+public:
+	void copied(size_t n)
+	{
+		since_ += n;
+		if (since_ < copy_slice) [[likely]]
+			return;
+		since_ = 0;
+		rvt_os_resched();
+	}
 
-// From list to list, as far as both reach; other tasks may run now and then. A
-// piece is used up before the next is looked for: adjacent pages are found once,
-// however short the other side's pieces are.
-template <auto copy>
-void move_pieces(SgeState &to, SgeState &from, size_t length, bool release)
+private:
+	size_t since_ = 0;
+};
+
+// One side of a copy, and the row of memory it has come to. A row is used up before
+// the next is looked for: adjacent pages are found once, however short the other
+// side's rows are.
+class Rows
 {
-	Piece source = {nullptr, 0}, target = {nullptr, 0};
-	size_t since = 0;
+public:
+	explicit Rows(const Extent &extent) : row_{extent.flat(), extent.size}
+	{
+		if (!row_.data) {
+			walk_ = extent.mr->walk(extent.addr);
+			row_ = walk_.row(copy_slice);
+		}
+	}
+	char *data() const { return row_.data; }
+	// Bytes in this row.
+	size_t size()
+	{
+		if (!row_.size)
+			row_ = walk_.row(copy_slice);
+		return row_.size;
+	}
+	void use(size_t n)
+	{
+		row_.data += n;
+		row_.size -= n;
+	}
+
+private:
+	Piece row_;
+	PageWalk walk_;
+};
+
+template <auto copy>
+void move_extent(const Extent &to, const Extent &from, size_t length, Pause &pause)
+{
+	Rows source(from), target(to);
 
 	while (length) {
-		if (!source.size)
-			source = from.piece(std::min(length, copy_slice));
-		if (!target.size)
-			target = to.piece(std::min(length, copy_slice));
+		const size_t row = std::min(source.size(), target.size());
+		const size_t n = std::min({row, length, copy_slice});
 
+		copy(target.data(), source.data(), n);
+		source.use(n);
+		target.use(n);
+		length -= n;
+		pause.copied(n);
+	}
+}
+
+// From list to list, as far as both reach.
+template <auto copy>
+void move_list(SgeState &to, SgeState &from, size_t length, bool release)
+{
+	Pause pause;
+
+	while (length) {
+		const Extent source = from.extent(length), target = to.extent(length);
 		const size_t n = std::min(source.size, target.size);
 
 		if (!n)
 			return;
-		copy(target.data, source.data, n);
-		shorten(source, n);
-		shorten(target, n);
+		move_extent<copy>(target, source, n, pause);
 		from.advance(n, release);
 		to.advance(n, release);
 		length -= n;
-		since += n;
-		if (since >= copy_slice) {
-			since = 0;
-			rvt_os_resched();
-		}
 	}
 }
 
@@ -107,8 +161,8 @@ void copy_list(SgeState &to, SgeState &from, size_t length, bool release, bool c
 {
 	const size_t tail = copy_last ? std::min(length, polled_tail) : 0;
 
-	move_pieces<copy_bytes>(to, from, length - tail, release);
-	move_pieces<copy_bytewise>(to, from, tail, release);
+	move_list<copy_bytes>(to, from, length - tail, release);
+	move_list<copy_bytewise>(to, from, tail, release);
 }
 
 bool bind_unusual(const Pd &pd, BoundSge &sge, uint32_t access)

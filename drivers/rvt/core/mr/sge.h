@@ -22,6 +22,24 @@ struct BoundSge {
 	uint32_t key;
 };
 
+// What is left of an entry: bytes of a region, or, without one, a row of memory.
+struct Extent {
+	const Mr *mr;
+	uint64_t addr;
+	size_t size;
+
+	// The bytes, if it is known that they lie in one row; else null.
+	char *flat() const { return mr ? mr->flat(addr) : reinterpret_cast<char *>(addr); }
+	// What of them lies in one row, from the first on.
+	Piece piece() const
+	{
+		if (!mr)
+			return {reinterpret_cast<char *>(addr), size};
+		return piece_of_region();
+	}
+	Piece piece_of_region() const;
+};
+
 // Resolved inside a read section, and used up inside the same.
 struct SgeState {
 	BoundSge *sge = nullptr; // room for the list
@@ -47,19 +65,18 @@ struct SgeState {
 		spare() = entry;
 		add();
 	}
-	// The next piece in one row of memory, at most @want bytes; size 0 at the end.
-	Piece piece(size_t want) const
+	// What is left of the entry in use, at most @want bytes; size 0 at the end.
+	Extent extent(size_t want) const
 	{
 		if (cur == num)
-			return {nullptr, 0};
+			return {nullptr, 0, 0};
 
 		const BoundSge &s = sge[cur];
-		const size_t left = std::min<size_t>(s.length - used, want);
 
-		if (!s.mr)
-			return {reinterpret_cast<char *>(s.addr) + used, left};
-		return s.mr->at(s.addr + used, left);
+		return {s.mr, s.addr + used, std::min<size_t>(s.length - used, want)};
 	}
+	// What of it lies in one row of memory.
+	Piece piece(size_t want) const { return extent(want).piece(); }
 	// Where the next @bytes are, if all are in one row that is known already;
 	// else null.
 	char *row(size_t bytes) const

@@ -134,7 +134,7 @@ void copy_payload(const Datagram &d, Qp &to) RVT_REQUIRES(to.r_lock)
 		rvt_copy_sge(&to, &to.r_sge, grh.data(), grh_size, true, false);
 	} else {
 		for (uint32_t skip = grh_size; skip;) {
-			const auto size = static_cast<uint32_t>(to.r_sge.piece(skip).size);
+			const auto size = static_cast<uint32_t>(to.r_sge.extent(skip).size);
 
 			to.r_sge.advance(size, true);
 			skip -= size;
