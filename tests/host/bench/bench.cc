@@ -6,6 +6,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include <atomic>
 #include <memory>
 #include <thread>
 
@@ -369,6 +370,74 @@ void write_by_threads(benchmark::State &state)
 	/* The device stays: the other thread may still be on its way out. */
 }
 BENCHMARK(write_by_threads)->Threads(1)->Threads(2)->UseRealTime();
+
+/* One end of a ping-pong of 8-byte SENDs, with a completion queue of its own. */
+struct Player {
+	Cq cq;
+	Qp qp;
+	rvt_sge from, to;
+
+	Player(Device &dev, const Mr &mr, size_t at)
+		: cq(dev, 64),
+		  qp(dev, RVT_QPT_RC, cq, cq), from{mr.iova + at, small, mr.key}, to{mr.iova + at +
+											     small,
+										     small, mr.key}
+	{
+		must(qp.recv(2, to), "room for a receive");
+	}
+	void serve() { must(qp.post(RVT_WR_SEND, &from, 1) == 0, "a send"); }
+	/* Has the ball come? */
+	bool catches()
+	{
+		rvt_wc wc;
+
+		if (!cq.poll(&wc))
+			return false;
+		must(wc.status == RVT_WC_SUCCESS, "a completion");
+		if (wc.opcode != RVT_WC_RECV)
+			return false;
+		must(qp.recv(2, to), "room for a receive");
+		return true;
+	}
+};
+
+/* A round trip, both ends on one CPU, or each on its own. */
+void pingpong(benchmark::State &state)
+{
+	const bool alone = state.range(0) == 1;
+	uint8_t *mem = static_cast<uint8_t *>(zeroed(8192, 4096));
+	Device dev;
+	Mr mr(dev, mem, 8192);
+	Player a(dev, mr, 0), b(dev, mr, 4096);
+	std::atomic<bool> over = false;
+	std::thread other;
+
+	a.qp.connect(b.qp.num);
+	b.qp.connect(a.qp.num);
+	if (!alone) {
+		other = std::thread([&] {
+			while (!over.load(std::memory_order_relaxed)) {
+				if (b.catches())
+					b.serve();
+			}
+		});
+	}
+	for (auto _ : state) {
+		a.serve();
+		if (alone) {
+			while (!b.catches()) {
+			}
+			b.serve();
+		}
+		while (!a.catches()) {
+		}
+	}
+	over = true;
+	if (other.joinable())
+		other.join();
+	free(mem);
+}
+BENCHMARK(pingpong)->ArgName("cpus")->Arg(1)->Arg(2)->UseRealTime();
 
 } // namespace
 
