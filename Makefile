@@ -4,7 +4,7 @@
 # script in scripts/, which can be called by itself and says what it takes.
 
 .DEFAULT_GOAL := module
-.PHONY: module load unload demo check style format host kunit man vm diags managers abi torture pyverbs perftest ibverbs-utils qperf ucx libfabric mpi opensm vm-newest bench bench-um bench-host bench-check profile shell clean distclean help
+.PHONY: module load unload dkms demo check style format host kunit man vm diags managers abi torture pyverbs perftest ibverbs-utils qperf ucx libfabric mpi opensm vm-stable vm-newest bench bench-um bench-host bench-check profile shell clean distclean help
 
 module: ## build build/rvt.ko for the running kernel, or for KDIR=<build folder>
 	@set -e; folder=$$(scripts/build-module "$(or $(KDIR),running)"); \
@@ -18,6 +18,9 @@ load: ## load build/rvt.ko into the running kernel
 
 unload: ## unload it
 	rmmod rvt
+
+dkms: ## have DKMS install it, for this kernel and those to come; as root
+	@scripts/dkms install
 
 demo: ## show it in a virtual machine; on Debian 12, as root; installs what it needs
 	@scripts/demo
@@ -78,6 +81,9 @@ mpi: ## run Open MPI with two ranks in a virtual machine
 
 opensm: ## run IPoIB and rdma_cm with a subnet manager in a virtual machine
 	@scripts/hpc opensm
+
+vm-stable: ## run stock RDMA programs on Debian 13
+	@scripts/vm trixie device pingpong perftest
 
 vm-newest: ## run stock RDMA programs, fewer, on Debian's newest kernel
 	@scripts/vm sid device pingpong

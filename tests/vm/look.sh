@@ -205,10 +205,12 @@ counters()
 	done
 }
 
-# details KIND PATTERN: the object of the kind that has the pattern, in one line.
+# details KIND PATTERN: the object of the kind that has the pattern, in one line;
+# newer versions of rdma fold it.
 details()
 {
-	rdma -dd resource show "$1" | tr -s ' \t' ' ' >shown
+	rdma -dd resource show "$1" | tr -s ' \t' ' ' |
+		awk 'NR > 1 && !/^ / { print "" } { printf "%s", $0 } END { print "" }' >shown
 	cat shown >&2
 	grep -w -e "$2" shown
 }

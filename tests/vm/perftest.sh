@@ -76,11 +76,10 @@ for kind in lat bw; do
 	t "atomic_$kind-add" perftest ib_atomic_$kind 8 -n 100 -A FETCH_AND_ADD
 	t "atomic_$kind-swap" perftest ib_atomic_$kind 8 -n 100 -A CMP_AND_SWAP
 done
-for operation in send read atomic; do
-	t "${operation}_lat-events" perftest ib_${operation}_lat \
-		"$([[ $operation == atomic ]] && echo 8 || echo 64)" \
-		-e -n 100 "$([[ $operation == atomic ]] && echo -F || echo -s64)"
+for operation in send read; do
+	t "${operation}_lat-events" perftest ib_${operation}_lat 64 -e -n 100 -s 64
 done
+t atomic_lat-events perftest ib_atomic_lat 8 -e -n 100
 
 # options PROGRAM TYPE SIZE OPTION...: one size with these options. Of atomics
 # the size is 8, and they do not take it as an option.

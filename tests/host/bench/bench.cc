@@ -124,7 +124,7 @@ void copy_sge(benchmark::State &state, uint32_t pieces)
 		list.add();
 	}
 	for (auto _ : state) {
-		list.set(pieces, n);
+		list.set(pieces);
 		rvt_copy_sge(nullptr, &list, buffers().from, static_cast<uint32_t>(n), false,
 			     false);
 		benchmark::ClobberMemory();

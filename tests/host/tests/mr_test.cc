@@ -251,6 +251,50 @@ TEST_F(Regions, Case116_AnSrqsBuffersAreOfItsOwnPd)
 	expect_wc(*d->rcq, {.id = 3, .status = RVT_WC_LOC_PROT_ERR});
 }
 
+/* As adapters do: perftest's receives from an SRQ reach over the end of their region. */
+TEST_F(Regions, OnlyWhatAMessageWritesOfAReceiveHasToBeGranted)
+{
+	Srq &srq = w.add_srq();
+	Mr &into = w.add_mr(4096), &unwritable = w.add_mr(64, 0);
+	const rvt_sge over_the_end = {into.iova + 4096 - 32, 4096, into.key};
+
+	for (bool shared : {false, true}) {
+		auto [c, d] = w.pair(RVT_QPT_RC, {}, {.srq = shared ? &srq : nullptr});
+		auto receives = [&, c = c, d = d](std::vector<rvt_sge> pieces, uint32_t bytes,
+						  rvt_wc_status status) {
+			const bool ok = status == RVT_WC_SUCCESS;
+
+			into.fill('.');
+			ASSERT_EQ(shared ? srq.recv(5, pieces) : d->recv(5, pieces), 0);
+			ASSERT_EQ(c->post(wr_send(6, {local.sge(0, bytes)})), 0);
+			expect_wc(*c->scq,
+				  {.id = 6, .status = ok ? RVT_WC_SUCCESS : RVT_WC_REM_OP_ERR});
+			expect_wc(*d->rcq, {.id = 5, .status = status, .opcode = RVT_WC_RECV});
+			if (ok)
+				return;
+			ASSERT_EQ(c->to(RVT_QPS_RESET), 0);
+			ASSERT_EQ(d->to(RVT_QPS_RESET), 0);
+			w.connect(*c, *d);
+		};
+
+		SCOPED_TRACE(shared);
+		local.write(0, pattern(64, 1));
+		receives({over_the_end}, 32, RVT_WC_SUCCESS);
+		EXPECT_EQ(into.read(4096 - 33, 33), "." + pattern(64, 1).substr(0, 32));
+		receives({over_the_end}, 33, RVT_WC_LOC_PROT_ERR);
+		EXPECT_EQ(into.read(4096 - 32, 1), ".");
+		receives({into.sge(0, 8), over_the_end}, 8, RVT_WC_SUCCESS);
+		receives({into.sge(0, 8), over_the_end}, 40, RVT_WC_SUCCESS);
+		receives({into.sge(0, 8), over_the_end}, 41, RVT_WC_LOC_PROT_ERR);
+		receives({over_the_end, into.sge(0, 8)}, 0, RVT_WC_SUCCESS);
+		/* What is not reached has to name a place nevertheless. */
+		receives({into.sge(0, 8), {into.iova + 4097, 8, into.key}}, 8, RVT_WC_LOC_PROT_ERR);
+		receives({into.sge(0, 8), unwritable.sge(0, 8)}, 8, RVT_WC_LOC_PROT_ERR);
+		receives({into.sge(0, 8), {into.iova, 8, into.key + 1}}, 8, RVT_WC_LOC_PROT_ERR);
+		receives({into.sge(0, 8), {into.iova, 8, 0}}, 8, RVT_WC_LOC_PROT_ERR);
+	}
+}
+
 TEST_F(Regions, Case118_KeysAreUniqueAndNeverZero)
 {
 	std::set<uint32_t> live;

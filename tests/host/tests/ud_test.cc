@@ -58,6 +58,26 @@ TEST_P(Ud, Case139_PayloadBehind40Bytes)
 	}
 }
 
+/* The header counts as written. */
+TEST_P(Ud, AReceiveOverTheEndOfItsRegion)
+{
+	Mr &small = w.add_mr(4096);
+	const rvt_sge over_the_end = {small.iova + 4096 - 140, 1000, small.key};
+
+	mr.write(0, pattern(100, 3));
+	ASSERT_EQ(b.recv(7, {over_the_end}), 0);
+	ASSERT_EQ(a.post(wr(100)), 0);
+	expect_wc(*a.scq, {.id = 1, .opcode = RVT_WC_SEND});
+	expect_wc(*b.rcq, {.id = 7, .opcode = RVT_WC_RECV, .byte_len = 140});
+	EXPECT_EQ(small.read(4096 - 100, 100), pattern(100, 3));
+
+	ASSERT_EQ(b.recv(8, {over_the_end}), 0);
+	ASSERT_EQ(a.post(wr(101)), 0);
+	expect_wc(*a.scq, {.id = 1, .opcode = RVT_WC_SEND});
+	expect_wc(*b.rcq, {.id = 8, .status = RVT_WC_LOC_PROT_ERR});
+	expect_state(b, RVT_QPS_ERR);
+}
+
 TEST_P(Ud, Immediate)
 {
 	Wr send = wr();

@@ -20,6 +20,9 @@ inline const Mr *granting(const Pd &pd, const rvt_sge &sge, uint32_t access)
 	return mr && mr->grants(pd, sge.lkey, sge.addr, sge.length, access) ? mr : nullptr;
 }
 
+// Is where a piece begins, whatever its length, memory that its key grants?
+[[nodiscard]] bool names_place(const Pd &pd, const BoundSge &sge, uint32_t access);
+
 // Other regions than of registered pages, and key 0.
 [[nodiscard]] bool bind_unusual(const Pd &pd, BoundSge &sge, uint32_t access);
 

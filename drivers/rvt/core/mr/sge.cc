@@ -165,6 +165,13 @@ void copy_list(SgeState &to, SgeState &from, size_t length, bool release, bool c
 	move_list<copy_bytewise>(to, from, tail, release);
 }
 
+bool names_place(const Pd &pd, const BoundSge &sge, uint32_t access)
+{
+	if (sge.key == 0)
+		return !pd.user;
+	return granting(pd, {sge.addr, 0, sge.key}, access) != nullptr;
+}
+
 bool bind_unusual(const Pd &pd, BoundSge &sge, uint32_t access)
 {
 	if (sge.key == 0)
@@ -198,6 +205,6 @@ extern "C" void rvt_copy_sge(rvt::Qp *, rvt::SgeState *ss, const void *data, uin
 	SgeState from;
 
 	from.sge = &whole;
-	from.set(1, length);
+	from.set(1);
 	copy_list(*ss, from, length, release, copy_last);
 }

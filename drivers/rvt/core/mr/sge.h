@@ -44,22 +44,20 @@ struct Extent {
 struct SgeState {
 	BoundSge *sge = nullptr; // room for the list
 	uint32_t num = 0;
-	uint32_t cur = 0;    // the entry in use ...
-	uint32_t used = 0;   // ... and how many of its bytes are done
-	uint64_t length = 0; // of all entries
+	uint32_t cur = 0;  // the entry in use ...
+	uint32_t used = 0; // ... and how many of its bytes are done
 
 	// Begin again with an empty list in the same room.
-	void clear() { set(0, 0); }
+	void clear() { set(0); }
 	// Begin with so many entries, which are there already.
-	void set(uint32_t entries, uint64_t bytes)
+	void set(uint32_t entries)
 	{
 		num = entries;
 		cur = used = 0;
-		length = bytes;
 	}
 	// The entry behind the last one; add() makes it part of the list.
 	BoundSge &spare() const { return sge[num]; }
-	void add() { length += sge[num++].length; }
+	void add() { num++; }
 	void add(const BoundSge &entry)
 	{
 		spare() = entry;

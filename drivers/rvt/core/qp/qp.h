@@ -381,16 +381,16 @@ rvt::Errno rvt_qp_is_avail(rvt::Qp *qp) RVT_REQUIRES(qp->s_hlock);
  * rvt_get_rwqe - take the next receive for an incoming message
  * @qp: the responder
  * @wr_id_only: 1: only its cookie is wanted (RDMA WRITE with immediate)
- * @need: bytes the message needs; a receive that is too small for @need stays
- *        where it is (datagrams); 0: any will do
+ * @message: how much it writes there, a datagram's header included
  * @out: SRQ_LIMIT_REACHED and completion upcalls to deliver after unlocking
  *
- * Sets r_wr_id, r_wrid_valid, r_sge. A receive with a bad key completes here
- * with LOC_PROT_ERR, one that makes no sense with LOC_QP_OP_ERR.
+ * Sets r_wr_id, r_wrid_valid, r_sge, which reaches as far as the message does. A
+ * receive with a bad key completes here with LOC_PROT_ERR, one that makes no sense
+ * with LOC_QP_OP_ERR. One that is too small is taken, unless @message lets it stay.
  * Context: process, in a read section. Locks: r_lock held.
  * Return: 1 got one, 0 none, -1 a local error, -2 too small.
  */
-int rvt_get_rwqe(rvt::Qp *qp, int wr_id_only, uint64_t need, rvt::Outbox &out)
+int rvt_get_rwqe(rvt::Qp *qp, int wr_id_only, rvt::Incoming message, rvt::Outbox &out)
 	RVT_REQUIRES(qp->r_lock);
 
 /**

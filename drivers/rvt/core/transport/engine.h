@@ -57,7 +57,7 @@ void run_engine(Qp &qp, int section);
 	if (!wqe.row || wqe.row_era != qp.pd.dev.keys.era())
 		return bind_pieces(qp, wqe, info);
 	qp.s_sge.sge[0] = {nullptr, reinterpret_cast<uint64_t>(wqe.row), wqe.length, 0};
-	qp.s_sge.set(1, wqe.length);
+	qp.s_sge.set(1);
 	return true;
 }
 // Count a message that went from @from to @to, on two devices.

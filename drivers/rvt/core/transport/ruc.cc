@@ -88,7 +88,7 @@ public:
 	{
 		state_.sge = &piece_;
 		if (m.wqe.rkey && bind_sge(m.resp.pd, piece_, access))
-			state_.set(1, length);
+			state_.set(1);
 	}
 	~RemoteMemory() { state_.release(); }
 	RemoteMemory(const RemoteMemory &) = delete;
@@ -115,11 +115,13 @@ Fault invalidate(Qp &req, Qp &resp, uint32_t key) RVT_REQUIRES(resp.r_lock)
 
 Fault take_receive(const Message &m, bool id_only) RVT_REQUIRES(m.resp.r_lock)
 {
-	switch (rvt_get_rwqe(&m.resp, id_only, 0, m.out)) {
+	switch (rvt_get_rwqe(&m.resp, id_only, {m.wqe.length, false}, m.out)) {
 	case 1:
 		return Fault::none;
 	case 0:
 		return Fault::rnr;
+	case -2:
+		return Fault::too_long;
 	default:
 		return Fault::receive;
 	}
@@ -129,8 +131,6 @@ Fault do_send(const Message &m) RVT_REQUIRES(m.resp.r_lock)
 {
 	if (Fault f = take_receive(m, false); f != Fault::none)
 		return f;
-	if (m.wqe.length > m.resp.r_sge.length)
-		return Fault::too_long;
 	transfer(m.resp.r_sge, m.req.s_sge, m.wqe.length, false);
 	m.resp.r_sge.release();
 	return m.info.inv ? invalidate(m.req, m.resp, m.wqe.imm) : Fault::none;

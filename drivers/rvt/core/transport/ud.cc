@@ -157,7 +157,7 @@ void deliver_to(const Datagram &d, Qp &to)
 
 	if (!accepts(d, to))
 		return;
-	switch (rvt_get_rwqe(&to, 0, d.wqe.length + grh_size, d.out)) {
+	switch (rvt_get_rwqe(&to, 0, {d.wqe.length + grh_size, true}, d.out)) {
 	case 1:
 		break;
 	case 0:

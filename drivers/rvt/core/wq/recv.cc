@@ -26,12 +26,13 @@ rvt_wc failed_recv(const Qp &qp, uint64_t wr_id, rvt_wc_status status)
 	return wc;
 }
 
-[[gnu::noinline]] Take take_shared(Qp &qp, Srq &srq, SgeState *pieces, uint64_t need, Outbox &out)
-	RVT_REQUIRES(qp.r_lock)
+[[gnu::noinline]] Take take_shared(Qp &qp, Srq &srq, SgeState *pieces, Incoming message,
+				   Outbox &out) RVT_REQUIRES(qp.r_lock)
 {
-	const Take take = srq.rq.take(qp.r_wr_id, pieces, &srq.pd, need);
+	const Take take = srq.rq.take(qp.r_wr_id, pieces, &srq.pd, message);
 
-	if (take != Take::empty && take != Take::too_small && srq.limit_reached())
+	if (take != Take::empty && !(take == Take::too_small && message.keep) &&
+	    srq.limit_reached())
 		out.event(srq, RVT_EVENT_SRQ_LIMIT_REACHED);
 	return take;
 }
@@ -68,20 +69,21 @@ using namespace rvt;
 
 extern "C" {
 
-int rvt_get_rwqe(Qp *qp, int wr_id_only, uint64_t need, Outbox &out)
+int rvt_get_rwqe(Qp *qp, int wr_id_only, Incoming message, Outbox &out)
 {
 	SgeState *pieces = wr_id_only ? nullptr : &qp->r_sge;
 
 	if (!state_info(qp->state()).process_recv)
 		return 0;
-	switch (qp->srq ? take_shared(*qp, *qp->srq, pieces, need, out)
-			: qp->rq.take(qp->r_wr_id, pieces, &qp->pd, need)) {
+	switch (qp->srq ? take_shared(*qp, *qp->srq, pieces, message, out)
+			: qp->rq.take(qp->r_wr_id, pieces, &qp->pd, message)) {
 	case Take::got:
 		qp->r_wrid_valid = true;
 		return 1;
 	case Take::empty:
 		return 0;
 	case Take::too_small:
+		qp->r_wrid_valid = !message.keep;
 		return -2;
 	case Take::malformed:
 		fail_recv(*qp, qp->r_wr_id, RVT_WC_LOC_QP_OP_ERR, out);

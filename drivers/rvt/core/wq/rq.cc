@@ -58,13 +58,16 @@ Errno rvt_rq::post(uint64_t wr_id, const rvt_sge *sge, uint32_t num_sge)
 	return Errno::ok;
 }
 
-// Empty pieces are left out, their keys not looked at. False: a key does not
-// grant writing there.
+// Empty pieces are left out, their keys not looked at. As adapters do, only what the
+// message writes has to be granted; of what is behind it, only the place. @bytes:
+// the message's, and then those for which there is no room. False: a key does not
+// grant it.
 [[gnu::always_inline]] inline bool rvt_rq::take_pieces(const rvt_rwqe &wqe, uint32_t num_sge,
-						       SgeState &to, const Pd &pd) const
+						       SgeState &to, const Pd &pd,
+						       uint32_t &bytes) const
 {
 	BoundSge *piece = to.sge;
-	uint64_t length = 0;
+	uint32_t left = bytes;
 	uint32_t num = 0;
 	bool granted = true;
 
@@ -75,25 +78,32 @@ Errno rvt_rq::post(uint64_t wr_id, const rvt_sge *sge, uint32_t num_sge)
 		*piece = {nullptr, raw.addr, raw.length, raw.lkey};
 		if (!piece->length)
 			continue;
-		length += piece->length;
+		if (!left) [[unlikely]] {
+			granted &= names_place(pd, *piece, RVT_ACCESS_LOCAL_WRITE);
+			continue;
+		}
+		if (piece->length > left)
+			piece->length = left;
+		left -= piece->length;
 		if (!bind_sge(pd, *piece, RVT_ACCESS_LOCAL_WRITE)) [[unlikely]]
 			granted = false;
 		piece++;
 		num++;
 	}
-	to.set(num, length);
+	to.set(num);
+	bytes = left;
 	return granted;
 }
 
 [[gnu::noinline]] Take rvt_rq::take_shared(uint64_t &wr_id, SgeState *to, const Pd *pd,
-					   uint64_t need)
+					   Incoming message)
 {
 	SpinGuard guard(consumer_);
 
-	return take_next(wr_id, to, pd, need);
+	return take_next(wr_id, to, pd, message);
 }
 
-Take rvt_rq::take_next(uint64_t &wr_id, SgeState *to, const Pd *pd, uint64_t need)
+Take rvt_rq::take_next(uint64_t &wr_id, SgeState *to, const Pd *pd, Incoming message)
 {
 	const uint32_t at = tail_now();
 	Take result = Take::got;
@@ -110,15 +120,16 @@ Take rvt_rq::take_next(uint64_t &wr_id, SgeState *to, const Pd *pd, uint64_t nee
 	if (num_sge > max_sge) {
 		result = Take::malformed;
 	} else if (to) {
-		const bool granted = take_pieces(wqe, num_sge, *to, *pd);
+		const bool granted = take_pieces(wqe, num_sge, *to, *pd, message.bytes);
 
-		if (!granted || to->length < need) [[unlikely]] {
-			result = to->length < need ? Take::too_small : Take::denied;
+		if (!granted || message.bytes) [[unlikely]] {
+			result = message.bytes ? Take::too_small : Take::denied;
 			to->release_all();
+			if (result == Take::too_small && message.keep)
+				return result;
 		}
 	}
-	if (result != Take::too_small)
-		advance(at);
+	advance(at);
 	return result;
 }
 

@@ -18,9 +18,15 @@ namespace rvt
 enum class Take : uint8_t {
 	got, // an entry; it is off the ring
 	empty,
-	too_small, // the entry at the tail has less room than asked; it stays
+	too_small, // the entry at the tail has less room than the message has bytes
 	malformed, // the user wrote nonsense; it is off the ring, its wr_id is known
 	denied,	   // a key does not grant writing there; as above
+};
+
+// What a message wants of a receive.
+struct Incoming {
+	uint32_t bytes = 0;
+	bool keep = false; // a receive that is too small stays where it is (datagrams)
 };
 
 // The memory of a ring: mapped and the caller's, or the core's own.
@@ -41,16 +47,16 @@ struct rvt_rq {
 	void init(RqMemory &&memory);
 
 	Errno post(uint64_t wr_id, const rvt_sge *sge, uint32_t num_sge);
-	// Take the next entry if it has room for @need bytes (0: in any case).
-	// Its pieces, found by the keys of @pd, go to @to unless that is null; when
+	// Take the next entry for @message. Its pieces, found by the keys of @pd, go to @to unless that is null; when
 	// nothing was got, the list is empty. With a list: in a read section.
 	// Locks: r_lock of the queue pair whose ring it is, none for an SRQ's.
-	Take take(uint64_t &wr_id, SgeState *to, const Pd *pd, uint64_t need) RVT_NO_TSA
+	Take take(uint64_t &wr_id, SgeState *to, const Pd *pd, Incoming message) RVT_NO_TSA
 	{
-		return shared ? take_shared(wr_id, to, pd, need) : take_next(wr_id, to, pd, need);
+		return shared ? take_shared(wr_id, to, pd, message)
+			      : take_next(wr_id, to, pd, message);
 	}
 	// Take only the cookie, of whatever is next.
-	bool take_id(uint64_t &wr_id) { return take(wr_id, nullptr, nullptr, 0) != Take::empty; }
+	bool take_id(uint64_t &wr_id) { return take(wr_id, nullptr, nullptr, {}) != Take::empty; }
 	// Throw all entries away.
 	void empty();
 	// Entries posted, as far as the user's head can be believed.
@@ -75,11 +81,12 @@ private:
 	rvt_rwqe *entry(uint32_t index) const RVT_REQUIRES(consumer_);
 	// The poster's index; false if it points outside.
 	bool head(uint32_t &index) const RVT_REQUIRES(consumer_);
-	Take take_shared(uint64_t &wr_id, SgeState *to, const Pd *pd, uint64_t need)
+	Take take_shared(uint64_t &wr_id, SgeState *to, const Pd *pd, Incoming message)
 		RVT_EXCLUDES(consumer_);
-	Take take_next(uint64_t &wr_id, SgeState *to, const Pd *pd, uint64_t need)
+	Take take_next(uint64_t &wr_id, SgeState *to, const Pd *pd, Incoming message)
 		RVT_REQUIRES(consumer_);
-	bool take_pieces(const rvt_rwqe &wqe, uint32_t num_sge, SgeState &to, const Pd &pd) const;
+	bool take_pieces(const rvt_rwqe &wqe, uint32_t num_sge, SgeState &to, const Pd &pd,
+			 uint32_t &bytes) const;
 	void advance(uint32_t from) RVT_REQUIRES(consumer_);
 	void copy_entries(RqMemory &memory, uint32_t from, uint32_t end, uint32_t &to) const;
 
