@@ -566,10 +566,24 @@ TEST_F(Regions, AWalkAlongPages)
 	expect_row(little, 0x1000, 0x12000, 0x1000);
 	expect_row(little, 0x1001, 0x20000, 0x2000);
 
+	/* Only what comes after the beginning counts. */
+	rvt::PageWalk inside(list, 12, 0x800);
+	expect_row(inside, 0x801, 0x10800, 0x1800);
+
 	/* Behind the end there is only the last page. */
 	rvt::PageWalk beyond(list, 12, 0x7000008);
 	expect_row(beyond, 1 << 20, 0x21008, 0xff8);
 	expect_row(beyond, 1 << 20, 0x21000, 0x1000);
+
+	/* Adjacent pages of which the list notes the upper bits apart. */
+	rvt::PageList high;
+	constexpr uint64_t edge = 0xffff'9000'0000'0000;
+
+	ASSERT_TRUE(high.allocate(3, false));
+	for (uint32_t i = 0; i < 3; i++)
+		ASSERT_EQ(high.set(i, edge + i * 0x1000 - 0x1000), rvt::Errno::ok);
+	rvt::PageWalk over(high, 12, 8);
+	expect_row(over, 1 << 20, edge - 0x1000 + 8, 0x3000 - 8);
 }
 
 /* As who looks at the last byte needs it: each byte is there before the next. */
@@ -1184,6 +1198,42 @@ TEST_F(KernelRegions, WhatComesToNothingHoldsNoRegion)
 			ASSERT_EQ(a->post(wr_local_inv(4, fast.key)), 0);
 			expect_wc(*a->scq, {.id = 4, .opcode = RVT_WC_LOCAL_INV});
 		}
+	}
+}
+
+/* Entries and pages end at different places at the two ends; all pins are given back. */
+TEST_F(KernelRegions, FastRegionsInListsThatEndElsewhere)
+{
+	Mr &other = w.add_fast_mr(8192);
+	auto [from, to] = w.pair(RVT_QPT_RC, {}, {});
+
+	for (Mr *mr : {&fast, &other}) {
+		ASSERT_EQ(a->post(wr_reg(1, mr->raw, mr->key, access_all)), 0);
+		expect_wc(*a->scq, {.id = 1});
+	}
+	for (uint32_t first : {1u, 100u, 2500u}) {
+		const std::string text = pattern(5000, first);
+
+		SCOPED_TRACE(first);
+		fast.fill('?');
+		other.fill('.');
+		fast.write(1000, text.substr(0, 4000));
+		fast.write(6000, text.substr(4000));
+		ASSERT_EQ(to->recv(2, {other.sge(3000, first), other.sge(4, 9),
+				       other.sge(3000 + first, 4991 - first)}),
+			  0);
+		ASSERT_EQ(from->post(wr_send(3, {fast.sge(1000, 4000), fast.sge(6000, 1000)})), 0);
+		expect_wc(*from->scq, {.id = 3});
+		expect_wc(*to->rcq, {.id = 2, .byte_len = 5000});
+		EXPECT_EQ(other.read(3000, first), text.substr(0, first));
+		EXPECT_EQ(other.read(4, 9), text.substr(first, 9));
+		EXPECT_EQ(other.read(3000 + first, 4991 - first), text.substr(first + 9));
+		EXPECT_EQ(other.read(0, 4), "....");
+		EXPECT_EQ(other.read(7991, 1), ".");
+	}
+	for (Mr *mr : {&fast, &other}) {
+		ASSERT_EQ(a->post(wr_local_inv(4, mr->key)), 0);
+		expect_wc(*a->scq, {.id = 4, .opcode = RVT_WC_LOCAL_INV});
 	}
 }
 

@@ -64,9 +64,10 @@ public:
 	// less than @enough bytes.
 	Piece row(size_t enough)
 	{
-		const uint64_t start = next_;
-		size_t size = page_size_;
+		const uint64_t start = next_ + skip_;
+		size_t size = page_size_ - skip_;
 
+		skip_ = 0;
 		for (;;) {
 			index_ = std::min(index_ + 1, last_);
 			next_ = (*pages_)[index_];
@@ -74,10 +75,7 @@ public:
 				break;
 			size += page_size_;
 		}
-		const size_t skip = skip_;
-
-		skip_ = 0;
-		return {reinterpret_cast<char *>(start) + skip, size - skip};
+		return {reinterpret_cast<char *>(start), size};
 	}
 
 private:

@@ -87,17 +87,18 @@ private:
 	size_t since_ = 0;
 };
 
-// One side of a copy, and the row of memory it has come to. A row is used up before
-// the next is looked for: adjacent pages are found once, however short the other
-// side's rows are.
+// One side of a copy of @length bytes, and the row of memory it has come to. A row is
+// used up before the next is looked for: adjacent pages are found once, however short
+// the other side's rows are. No page is looked at for more bytes than are to be copied.
 class Rows
 {
 public:
-	explicit Rows(const Extent &extent) : row_{extent.flat(), extent.size}
+	Rows(const Extent &extent, size_t length)
+		: enough_(std::min(length, copy_slice)), row_{extent.flat(), length}
 	{
 		if (!row_.data) {
 			walk_ = extent.mr->walk(extent.addr);
-			row_ = walk_.row(copy_slice);
+			row_ = walk_.row(enough_);
 		}
 	}
 	char *data() const { return row_.data; }
@@ -105,7 +106,7 @@ public:
 	size_t size()
 	{
 		if (!row_.size)
-			row_ = walk_.row(copy_slice);
+			row_ = walk_.row(enough_);
 		return row_.size;
 	}
 	void use(size_t n)
@@ -115,6 +116,7 @@ public:
 	}
 
 private:
+	const size_t enough_;
 	Piece row_;
 	PageWalk walk_;
 };
@@ -122,7 +124,7 @@ private:
 template <auto copy>
 void move_extent(const Extent &to, const Extent &from, size_t length, Pause &pause)
 {
-	Rows source(from), target(to);
+	Rows source(from, length), target(to, length);
 
 	while (length) {
 		const size_t row = std::min(source.size(), target.size());
