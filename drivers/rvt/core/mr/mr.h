@@ -119,15 +119,15 @@ struct rvt_core_mr {
 			unpin_fast();
 	}
 
-	// The bytes from an address on, which grants() allowed, if it is known that
-	// all lie in one row; else null.
+	// All of kernel memory is one row: where an address in it is. Null: the region
+	// has pages.
 	char *flat(uint64_t addr) const
 	{
-		if (kind == RVT_MR_MEM && one_piece_)
-			return one_piece_ + (addr - first_page_);
 		return kind == RVT_MR_DMA ? reinterpret_cast<char *>(addr) : nullptr;
 	}
-	// The pages from there on, if it is not.
+	// The pages from an address on that grants() allowed. Where all of them follow one
+	// another, row() has found that before; but those of a fast region may be exchanged
+	// meanwhile.
 	rvt::PageWalk walk(uint64_t addr) const { return {pages, page_shift_, addr - first_page_}; }
 	// Of registered pages, granted: the bytes, if they lie in one row; else null.
 	char *row(uint64_t addr, uint64_t length) const

@@ -28,7 +28,7 @@ struct Extent {
 	uint64_t addr;
 	size_t size;
 
-	// The bytes, if it is known that they lie in one row; else null.
+	// The bytes, if they lie in one row whatever their number; else null.
 	char *flat() const { return mr ? mr->flat(addr) : reinterpret_cast<char *>(addr); }
 	// What of them lies in one row, from the first on.
 	Piece piece() const
