@@ -29,6 +29,18 @@ all_objects_are()
 	[[ $(all_objects) == "$1" ]]
 }
 
+# Pages that somebody keeps in memory for a device, as regions do. The kernel counts on
+# each processor, and adds up within a second.
+pinned()
+{
+	awk '/^nr_foll_pin_acquired / { n += $2 } /^nr_foll_pin_released / { n -= $2 } END { print n }' /proc/vmstat
+}
+
+pinned_are()
+{
+	[[ $(pinned) -eq $1 ]]
+}
+
 # storm SEED STEPS OPTION...
 storm()
 {
@@ -46,6 +58,7 @@ storm()
 leaves()
 {
 	await 30 all_objects_are "$1" || wrong "left behind: $(all_objects), expected: $1"
+	await 10 pinned_are "$fresh_pins" || wrong "left behind: $(($(pinned) - fresh_pins)) pinned pages"
 }
 
 plain_storm()
@@ -119,6 +132,7 @@ echo 8 >/proc/sys/vm/nr_hugepages
 RVT_MODARGS="devices=$devices"
 t device load_device
 fresh=$(all_objects)
+fresh_pins=$(pinned)
 
 chosen storm plain_storm
 t works works

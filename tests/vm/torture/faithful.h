@@ -5,8 +5,9 @@
  * A client sends numbered requests, a server answers each. Every message must
  * arrive once, in order, from the peer, with the bytes that its number says; every
  * request completes in order and successfully. Some RC clients also write to the
- * server's memory, read it back and count there, and all have memory that nobody
- * may have touched in the end.
+ * server's memory, read it back and count there, and make mistakes between queue
+ * pairs of their own (mishaps.c). All have memory that nobody may have touched in the
+ * end.
  */
 #ifndef FAITHFUL_H
 #define FAITHFUL_H
@@ -79,5 +80,7 @@ void bad(const struct faithful *f, const char *format, ...)
 /* talk.c */
 void post_receive(struct faithful *f);
 void talk(struct faithful *f);
+/* mishaps.c */
+void have_mishaps(struct faithful *f);
 
 #endif

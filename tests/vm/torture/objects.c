@@ -101,12 +101,37 @@ static bool end_some(struct thread *t, enum kind kind)
 }
 
 ACT(end_pd) { return end_some(t, PD); }
-ACT(end_region) { return end_some(t, REGION); }
 ACT(end_channel) { return end_some(t, CHANNEL); }
 ACT(end_cq) { return end_some(t, CQ); }
 ACT(end_srq) { return end_some(t, SRQ); }
 ACT(end_qp) { return end_some(t, QP); }
 ACT(end_ah) { return end_some(t, AH); }
+
+/* A key that nothing belongs to is refused by any queue pair in any state. */
+static void try_dead_key(struct thread *t, uint64_t at, uint32_t key)
+{
+	struct ibv_sge sge = { at, 1, key };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
+	struct slot *slot = use(t, QP);
+
+	if (slot && ((struct ibv_qp *)slot->it)->qp_type != IBV_QPT_UD &&
+	    !ibv_post_send(slot->it, &wr, &bad))
+		wrong("key 0x%x was good after its region had ended", key);
+	release(slot);
+}
+
+ACT(end_region)
+{
+	struct slot *slot = own(t, REGION);
+	uint64_t at = slot ? slot->iova : 0;
+	uint32_t key = slot ? ((struct ibv_mr *)slot->it)->lkey : 0;
+	bool done = slot && end_object(t->home, REGION, slot);
+
+	release(slot);
+	if (done)
+		try_dead_key(t, at, key);
+	return done;
+}
 
 /* --- the device ------------------------------------------------------------- */
 

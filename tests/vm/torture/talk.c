@@ -216,6 +216,8 @@ void talk(struct faithful *f)
 			send_message(f, last);
 			if (!f->side && f->is->rdma && f->sent % 16 == 1)
 				send_rdma(f);
+			if (!f->side && f->is->rdma && f->sent % 64 == 33)
+				have_mishaps(f);
 		}
 		if (f->last_sent && f->last_got && f->completed == f->posted &&
 		    (f->side || f->sent == f->got))
