@@ -47,8 +47,9 @@ struct rvt_rq {
 	void init(RqMemory &&memory);
 
 	Errno post(uint64_t wr_id, const rvt_sge *sge, uint32_t num_sge);
-	// Take the next entry for @message. Its pieces, found by the keys of @pd, go to @to unless that is null; when
-	// nothing was got, the list is empty. With a list: in a read section.
+	// Take the next entry for @message. Its pieces, found by the keys of @pd, go to
+	// @to unless that is null; when nothing was got, the list is empty. With a list:
+	// in a read section.
 	// Locks: r_lock of the queue pair whose ring it is, none for an SRQ's.
 	Take take(uint64_t &wr_id, SgeState *to, const Pd *pd, Incoming message) RVT_NO_TSA
 	{
