@@ -377,12 +377,10 @@ struct Player {
 	Qp qp;
 	rvt_sge from, to;
 
-	Player(Device &dev, const Mr &mr, size_t at)
-		: cq(dev, 64),
-		  qp(dev, RVT_QPT_RC, cq, cq), from{mr.iova + at, small, mr.key}, to{mr.iova + at +
-											     small,
-										     small, mr.key}
+	Player(Device &dev, const Mr &mr, size_t at) : cq(dev, 64), qp(dev, RVT_QPT_RC, cq, cq)
 	{
+		from = {mr.iova + at, small, mr.key};
+		to = {mr.iova + at + small, small, mr.key};
 		must(qp.recv(2, to), "room for a receive");
 	}
 	void serve() { must(qp.post(RVT_WR_SEND, &from, 1) == 0, "a send"); }
